@@ -24,14 +24,22 @@ pub fn init_logging(level: LevelFilter) {
 pub fn init_logging_as(level: LevelFilter, format: Option<LogFormat>) {
     let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
     let lines = fmt::layer().with_writer(SafeStderr::default);
-    let chosen = || is_json(&std::env::var("LOG_FORMAT").unwrap_or_default());
-    let lines = match format.map_or_else(chosen, |format| format == LogFormat::Json) {
+    let lines = match logs_json(format) {
         true => lines.json().with_filter(filter).boxed(),
         false => lines.with_ansi(false).with_filter(filter).boxed(),
     };
     // An error means that somebody logs already.
     let _ = registry().with(lines).try_init();
 }
+
+/// Whether each log line is an object: as the format says, or else the environment.
+pub fn logs_json(format: Option<LogFormat>) -> bool {
+    let chosen = || is_json(&std::env::var("LOG_FORMAT").unwrap_or_default());
+    format.map_or_else(chosen, |format| format == LogFormat::Json)
+}
+
+/// The target of the address at which a server is open, for programs that read no other text.
+pub const OPEN_TARGET: &str = "oarlock::open";
 
 /// The target of what a person should see of the records of threads, whatever else is logged.
 pub const STORE_TARGET: &str = "oarlock::store";
@@ -49,7 +57,8 @@ fn filter(directives: &str, level: LevelFilter) -> Targets {
     if has_default {
         targets
     } else {
-        targets.with_default(level).with_target(STORE_TARGET, LevelFilter::WARN)
+        let targets = targets.with_default(level).with_target(STORE_TARGET, LevelFilter::WARN);
+        targets.with_target(OPEN_TARGET, LevelFilter::INFO)
     }
 }
 
@@ -67,6 +76,8 @@ mod tests {
         let cases = [
             ("", "any", L::WARN, true),
             ("", "any", L::INFO, false),
+            ("", OPEN_TARGET, L::INFO, true),
+            ("off", OPEN_TARGET, L::INFO, false),
             ("debug", "any", L::DEBUG, true),
             ("oarlock_server=debug", "oarlock_server::hub", L::DEBUG, true),
             ("oarlock_server=debug", "other", L::INFO, false),
