@@ -138,7 +138,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
                 return anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?);
             }
             let listener = server::open_listener(&options, inherited).await?;
-            listener.announce(&options.auth);
+            args.service.announce(&listener, &options.auth);
             let _announced = service::announce_ready(service_args::stopping(&hub));
             Ok(server::serve_listener(options, app, hub, server::routes(), signals, listener).await)
         };

@@ -14,7 +14,7 @@ use ::terminal::{
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use protocol::{AskForApproval, ThreadId};
-use runtime::config::{Home, Loader, LoaderOptions, ProviderReason};
+use runtime::config::{Home, LoadRequest, Loader, LoaderOptions, ProviderReason, ResolvedConfig};
 use runtime::{ModelDirectory, SystemClock};
 
 use crate::earlier_rules::EarlierRules;
@@ -131,8 +131,12 @@ fn run(
     let home = Home::look_from_env()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut choices = options.choices(&folder);
-    if matches!(target, InteractiveTarget::New) && options.remote.is_none() && choices.provider.is_none() {
-        choices.provider = runtime.block_on(offered_provider(options, &folder, flags))?;
+    if options.remote.is_none() {
+        // Settings that cannot be used are refused here: a session could only say the same, with more words.
+        let (loader, config) = options.settings(&folder, flags)?;
+        if matches!(target, InteractiveTarget::New) && choices.provider.is_none() {
+            choices.provider = runtime.block_on(offered_provider(loader, &config));
+        }
     }
     let start = match target {
         InteractiveTarget::New => SessionStart::New(choices),
@@ -191,27 +195,30 @@ fn word(value: &impl serde::Serialize) -> Option<String> {
 }
 
 /// A server that answers on this machine, where nothing chooses a provider and no key is there.
-async fn offered_provider(
-    options: &InteractiveOptions,
-    folder: &Path,
-    flags: &Flags,
-) -> Result<Option<String>> {
-    let profile = options.profile.iter().map(|profile| ("profile".to_owned(), profile.clone()));
-    let pairs = profile.chain(flags.pairs()?).collect();
-    let loader = Loader::new(Home::look_from_env()?, pairs, LoaderOptions::default());
-    let config = loader.startup(Some(folder)).config;
+async fn offered_provider(loader: Loader, config: &ResolvedConfig) -> Option<String> {
     if config.provider_reason != ProviderReason::Nothing {
-        return Ok(None);
+        return None;
     }
     let directory = ModelDirectory::new(loader, Arc::new(SystemClock));
     let found = directory.local_server(|id| offered(&config.providers, id)).await;
-    Ok(found.map(|(provider, _)| provider.id.clone()))
+    found.map(|(provider, _)| provider.id.clone())
 }
 
 impl InteractiveOptions {
     /// Something was said that is for a session alone.
     pub(crate) fn is_used(&self) -> bool {
         *self != Self::default()
+    }
+
+    /// Those of a server of this session.
+    fn settings(&self, folder: &Path, flags: &Flags) -> Result<(Loader, ResolvedConfig)> {
+        let profile = self.profile.iter().map(|profile| ("profile".to_owned(), profile.clone()));
+        let pairs = profile.chain(flags.pairs()?).collect();
+        let loader = Loader::new(Home::look_from_env()?, pairs, LoaderOptions::default());
+        let mut request = LoadRequest { cwd: Some(folder.to_owned()), ..LoadRequest::default() };
+        request.overrides.model_provider.clone_from(&self.provider);
+        let config = loader.load(&request)?;
+        Ok((loader, config))
     }
 
     fn choices(&self, folder: &Path) -> ThreadChoices {

@@ -41,6 +41,7 @@ mod workplace;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -230,7 +231,10 @@ enum Generate {
 
 fn main() -> ExitCode {
     service::abort_on_panic();
-    let Cli { prompt, interactive, flags, command } = command_line();
+    let Cli { prompt, interactive, flags, command } = match command_line() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
     let Some(command) = command else {
         return converse(&interactive, prompt, &flags);
     };
@@ -242,9 +246,9 @@ fn main() -> ExitCode {
 
 /// What the arguments say. Read on a thread of its own: the description of all commands fills a quarter of a megabyte of
 /// stack, which the main thread would never give back.
-fn command_line() -> Cli {
-    let reader = std::thread::Builder::new().name("arguments".to_owned()).spawn(Cli::parse);
-    reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_else(Cli::parse)
+fn command_line() -> clap::error::Result<Cli> {
+    let reader = std::thread::Builder::new().name("arguments".to_owned()).spawn(Cli::try_parse);
+    reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_else(Cli::try_parse)
 }
 
 /// Without a command: an interactive session, or how to use this program where nobody sits.
@@ -263,6 +267,16 @@ fn converse(options: &interactive::InteractiveOptions, prompt: Option<String>, f
             seal();
             exit(interactive::start(options, prompt, flags), 1)
         }
+    }
+}
+
+/// Prints help where that was asked for. A first word that is nearly a command was meant to be one, whatever follows it.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let word = std::env::args().nth(1);
+    let near = word.as_deref().filter(|_| error.kind() == ErrorKind::UnknownArgument).and_then(near_command);
+    match near.zip(word).filter(|(near, word)| near != word) {
+        Some((near, word)) => usage(&format!("there is no command `{word}`; did you mean `{near}`?")),
+        None => error.exit(),
     }
 }
 

@@ -81,7 +81,11 @@ pub(crate) fn run(options: McpOptions, root: Flags) -> Result<ExitCode> {
     let mut out = io::stdout().lock();
     match options.command {
         McpCommand::List => {
-            for server in servers(&loader)? {
+            let servers = servers(&loader)?;
+            if servers.is_empty() {
+                writeln!(out, "There is no MCP server; `oarlock mcp add NAME -- PROGRAM` adds one.")?;
+            }
+            for server in servers {
                 match server {
                     Ok(server) => writeln!(out, "{}  {}", server.name, reached(&server.transport))?,
                     Err(problem) => writeln!(out, "{}  cannot be used: {}", problem.name, problem.message)?,

@@ -68,9 +68,7 @@ async fn known_models(loader: &Loader, config: &ResolvedConfig) -> Result<(Strin
     let mut told = None;
     if config.provider_reason == ProviderReason::Nothing {
         let found = directory.local_server(|id| offered(&config.providers, id)).await;
-        let Some((found, models)) = found else {
-            bail!("no provider is configured, and none offers itself: {WAYS_OUT}")
-        };
+        let Some((found, models)) = found else { bail!("{WAYS_OUT}") };
         (provider, told) = (found, Some(models));
     } else if ModelDirectory::can_tell(provider) {
         let models = directory.models(provider).await;

@@ -54,7 +54,11 @@ pub(crate) fn run(options: PluginsOptions, root: Flags) -> Result<ExitCode> {
     match options.command {
         PluginsCommand::List => {
             let (marketplaces, errors) = list_marketplaces(&config, &search);
-            for plugin in marketplaces.iter().flat_map(|marketplace| &marketplace.plugins) {
+            let mut plugins = marketplaces.iter().flat_map(|marketplace| &marketplace.plugins).peekable();
+            if plugins.peek().is_none() {
+                writeln!(out, "No marketplace offers a plugin here; see docs/plugins.md.")?;
+            }
+            for plugin in plugins {
                 writeln!(out, "{}  {}", plugin.id, state(plugin))?;
             }
             for error in errors {

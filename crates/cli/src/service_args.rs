@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use server::{Hub, Listen, ServerOptions};
-use service::LogFormat;
+use server::{Hub, Listen, ServerListener, ServerOptions, WsAuth};
+use service::{LogFormat, OPEN_TARGET};
 use tracing_subscriber::filter::LevelFilter;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Service")]
 pub(crate) struct ServiceArgs {
     /// After SIGTERM, how long turns that run may take to end, in seconds. No new turn begins meanwhile.
@@ -24,6 +24,21 @@ pub(crate) struct ServiceArgs {
 impl ServiceArgs {
     pub(crate) fn start_logging(&self) {
         service::init_logging_as(LevelFilter::WARN, self.log_format);
+    }
+
+    /// Whether standard error holds an object in each line.
+    pub(crate) fn logs_json(&self) -> bool {
+        service::logs_json(self.log_format)
+    }
+
+    /// Says on standard error where the server is: for people, or as a log line where each line is an object.
+    pub(crate) fn announce(&self, listener: &ServerListener, auth: &WsAuth) {
+        if self.logs_json() {
+            listener.warn_if_exposed(auth);
+            tracing::info!(target: OPEN_TARGET, address = listener.url(), "the server is open");
+        } else {
+            listener.announce(auth);
+        }
     }
 
     pub(crate) fn drain_timeout(&self) -> Duration {

@@ -52,6 +52,9 @@ impl HttpError {
         match cause {
             Cause::Refused => format!("nothing answers on {host} (connection refused)"),
             Cause::Dns => format!("the name of {host} cannot be resolved: {detail}"),
+            Cause::Tls if detail.contains("InvalidContentType") => {
+                format!("{host} does not speak TLS; an address that begins with http:// may be meant")
+            }
             Cause::Tls => format!("no trusted connection to {host}: {detail}"),
             Cause::Timeout => format!("timed out waiting for {host}: {detail}"),
             Cause::Broken => format!("the connection to {host} broke: {detail}"),
@@ -116,5 +119,9 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         next = error.source();
     }
     causes.dedup();
+    // Names of layers say nothing to a person where a cause follows.
+    let last = causes.pop();
+    causes.retain(|cause| !matches!(cause.as_str(), "client error (Connect)" | "dns error"));
+    causes.extend(last);
     causes.join(": ")
 }

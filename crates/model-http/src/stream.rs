@@ -84,8 +84,13 @@ struct Reading {
     decoder: Decoder,
     body: ResponseBody,
     reader: SseReader,
+    /// The beginning of the body, until an event was read: it says what came instead of events.
+    beginning: Option<Vec<u8>>,
     silence: IdleTimer,
 }
+
+/// An error that comes in place of events is short.
+const MAX_BEGINNING: usize = 16 << 10;
 
 impl Reading {
     fn new(accepted: Accepted, carrier: &Carrier) -> Self {
@@ -95,6 +100,7 @@ impl Reading {
             decoder,
             body: response.body,
             reader: SseReader::new(carrier.max_event_bytes),
+            beginning: Some(Vec::new()),
             silence: IdleTimer::default(),
         }
     }
@@ -107,16 +113,21 @@ impl Reading {
             let failure = match self.reader.next_event() {
                 Ok(Some(data)) => {
                     self.silence.end();
+                    self.beginning = None;
                     self.decoder.push(&data.text(), &mut self.events);
                     self.events.reverse();
                     continue;
                 }
                 Ok(None) => match self.poll_chunk(context) {
                     Poll::Ready(Ok(Some(chunk))) => {
+                        if let Some(beginning) = &mut self.beginning {
+                            let room = MAX_BEGINNING.saturating_sub(beginning.len());
+                            beginning.extend_from_slice(&chunk[..chunk.len().min(room)]);
+                        }
                         self.reader.push(chunk);
                         continue;
                     }
-                    Poll::Ready(Ok(None)) => None,
+                    Poll::Ready(Ok(None)) => self.no_stream(carrier),
                     Poll::Ready(Err(failure)) => Some(failure),
                     Poll::Pending => {
                         ready!(self.silence.poll(context, carrier.patience));
@@ -133,6 +144,12 @@ impl Reading {
                 return Poll::Ready(Err(failure));
             }
         }
+    }
+
+    /// The failure that a body without any event stands for.
+    fn no_stream(&mut self, carrier: &Carrier) -> Option<ModelFailure> {
+        let beginning = self.beginning.take()?;
+        wires::no_stream(&String::from_utf8_lossy(&beginning), carrier.shown_url())
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ModelFailure>> {

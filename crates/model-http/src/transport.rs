@@ -149,7 +149,8 @@ impl Carrier {
         };
         if !names.is_empty() {
             let mark = if words == "there are" { "" } else { "?" };
-            failure.message = format!("{}; {words} {}{mark}", failure.message, names.join(", "));
+            let said = failure.message.trim_end_matches('.');
+            failure.message = format!("{said}; {words} {}{mark}", names.join(", "));
         }
         failure
     }
@@ -274,6 +275,11 @@ impl Carrier {
             failure.verdict = Some(FailureVerdict { info, may_retry: false });
         }
         failure
+    }
+
+    /// The address that is asked, as it may be shown.
+    pub(crate) fn shown_url(&self) -> &str {
+        &self.endpoint.shown_url
     }
 
     /// Takes the secrets of this provider out of text that somebody else wrote.

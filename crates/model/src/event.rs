@@ -186,7 +186,7 @@ fn incomplete(raw: Option<&RawValue>) -> ModelFailure {
     let response: Option<Value> = raw.and_then(|raw| serde_json::from_str(raw.get()).ok());
     let reason = response.as_ref().and_then(|response| response.pointer("/incomplete_details/reason"));
     let reason = reason.and_then(Value::as_str).unwrap_or("unknown");
-    ModelFailure::stream(format_args!("the response is incomplete, reason: {reason}"))
+    ModelFailure::incomplete(reason)
 }
 
 /// The model named in the headers an event repeats, at its top or in its `response`.
@@ -270,10 +270,17 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_response_can_be_tried_again() {
-        let text = r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}"#;
-        let Ok(Some(StreamEvent::Failed(failure))) = parse_event(text) else { panic!("not failed") };
-        assert!(failure.is_retryable());
-        assert!(failure.message.ends_with("reason: max_output_tokens"), "{failure}");
+    fn an_incomplete_response_is_tried_again_unless_it_would_be_cut_again() {
+        for (reason, may_retry, said) in [
+            ("max_output_tokens", false, "as long as the model's answers may be (max_output_tokens)"),
+            ("content_filter", false, "cut by the provider's content filter"),
+            ("odd", true, "the response is incomplete, reason: odd"),
+        ] {
+            let response = serde_json::json!({ "incomplete_details": { "reason": reason } });
+            let text = serde_json::json!({ "type": "response.incomplete", "response": response }).to_string();
+            let Ok(Some(StreamEvent::Failed(failure))) = parse_event(&text) else { panic!("not failed") };
+            assert_eq!(failure.is_retryable(), may_retry, "{reason}");
+            assert!(failure.message.ends_with(said), "{failure}");
+        }
     }
 }

@@ -84,6 +84,20 @@ impl ModelFailure {
         Self::new(FailureClass::Stream, format!("stream disconnected before completion: {reason}"))
     }
 
+    /// An answer that ends before it is whole, and why. Asked again it would most likely end there again, and be paid for
+    /// again.
+    pub(crate) fn incomplete(reason: &str) -> Self {
+        let message = match reason {
+            "max_output_tokens" => {
+                "the answer was cut: it is as long as the model's answers may be (max_output_tokens)"
+            }
+            "content_filter" => "the answer was cut by the provider's content filter",
+            reason => return Self::stream(format_args!("the response is incomplete, reason: {reason}")),
+        };
+        let verdict = FailureVerdict { info: CodexErrorInfo::Other, may_retry: false };
+        Self { verdict: Some(verdict), ..Self::new(FailureClass::InvalidRequest, message) }
+    }
+
     /// Whether the same request may succeed when sent again.
     pub fn is_retryable(&self) -> bool {
         if let Some(verdict) = &self.verdict {
@@ -160,7 +174,7 @@ impl ModelFailure {
                 retry_after_ms: requested_delay(message).filter(|wait| *wait <= LONGEST_WAIT_MS),
                 ..Self::new(FailureClass::Stream, format!("too many requests: {message}"))
             },
-            _ => Self::stream(message),
+            _ => Self::new(FailureClass::Stream, format!("the provider failed: {message}")),
         }
     }
 
@@ -285,7 +299,7 @@ mod tests {
             ("insufficient_quota", "the account has no quota left: so it is"),
             ("server_is_overloaded", "the model is overloaded: so it is"),
             ("rate_limit_exceeded", "too many requests: so it is"),
-            ("server_error", "stream disconnected before completion: so it is"),
+            ("server_error", "the provider failed: so it is"),
         ] {
             let error = serde_json::json!({ "code": code, "message": "so it is" });
             assert_eq!(ModelFailure::from_failed_response(Some(&error)).message, expected);

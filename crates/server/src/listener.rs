@@ -85,15 +85,25 @@ impl ServerListener {
         }
     }
 
+    /// Where clients connect: `ws://…` or `unix://…`.
+    pub fn url(&self) -> String {
+        match &self.0 {
+            Port::Ws(port) => format!("ws://{}", port.address),
+            Port::Unix(port) => format!("unix://{}", port.path().display()),
+        }
+    }
+
+    pub fn warn_if_exposed(&self, auth: &WsAuth) {
+        if let Some(address) = self.address().filter(|address| is_exposed(*address, auth)) {
+            tracing::warn!("anybody who reaches {address} may use this server: no --ws-auth");
+        }
+    }
+
     /// Says on standard error where it is. Whoever reads that connects at once, so everything else is to be there.
     pub fn announce(&self, auth: &WsAuth) {
+        self.warn_if_exposed(auth);
         let banner = match &self.0 {
-            Port::Ws(port) => {
-                if is_exposed(port.address, auth) {
-                    tracing::warn!("anybody who reaches {} may use this server: no --ws-auth", port.address);
-                }
-                port.banner()
-            }
+            Port::Ws(port) => port.banner(),
             Port::Unix(port) => port.banner(),
         };
         // A closed standard error is no reason to stop.

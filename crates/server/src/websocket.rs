@@ -166,8 +166,14 @@ async fn negotiate<A: ServerApplication>(
             {
                 admission = Admission::Refused(StatusCode::FORBIDDEN, text);
             }
-            if let Admission::Refused(StatusCode::UNAUTHORIZED, reason) = &admission {
-                tracing::info!(peer = %addresses.0, reason, "an authentication was refused");
+            match &admission {
+                Admission::Refused(StatusCode::UNAUTHORIZED, reason) => {
+                    tracing::info!(peer = %addresses.0, reason, "an authentication was refused");
+                }
+                Admission::Refused(StatusCode::FORBIDDEN, reason) => {
+                    tracing::info!(peer = %addresses.0, reason, "a connection was refused");
+                }
+                _ => {}
             }
             let status = match &admission {
                 Admission::Status(page) => Some(status_page(&*shared.app, &shared.hub, *page).await),

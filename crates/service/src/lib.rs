@@ -6,5 +6,5 @@ mod logging;
 mod manager;
 
 pub use crash::abort_on_panic;
-pub use logging::{LogFormat, STORE_TARGET, init_logging, init_logging_as};
+pub use logging::{LogFormat, OPEN_TARGET, STORE_TARGET, init_logging, init_logging_as, logs_json};
 pub use manager::{Announced, announce_ready};

@@ -27,8 +27,7 @@ pub fn init_logging_as(level: LevelFilter, format: Option<LogFormat>) {
     let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
     // A line that nobody reads is lost. Reporting that on standard error would be a panic where nobody reads there.
     let lines = fmt::layer().with_writer(SafeStderr::default).log_internal_errors(false);
-    let chosen = || is_json(&std::env::var("LOG_FORMAT").unwrap_or_default());
-    let is_json = format.map_or_else(chosen, |format| format == LogFormat::Json);
+    let is_json = logs_json(format);
     crash::write_as_json(is_json);
     let lines = match is_json {
         true => lines.json().with_filter(filter).boxed(),
@@ -37,6 +36,15 @@ pub fn init_logging_as(level: LevelFilter, format: Option<LogFormat>) {
     // An error means that somebody logs already.
     let _ = registry().with(lines).try_init();
 }
+
+/// Whether each log line is an object: as the format says, or else the environment.
+pub fn logs_json(format: Option<LogFormat>) -> bool {
+    let chosen = || is_json(&std::env::var("LOG_FORMAT").unwrap_or_default());
+    format.map_or_else(chosen, |format| format == LogFormat::Json)
+}
+
+/// The target of the address at which a server is open, for programs that read no other text.
+pub const OPEN_TARGET: &str = "oarlock::open";
 
 /// The target of what a person should see of the records of threads, whatever else is logged.
 pub const STORE_TARGET: &str = "oarlock::store";
@@ -54,7 +62,8 @@ fn filter(directives: &str, level: LevelFilter) -> Targets {
     if has_default {
         targets
     } else {
-        targets.with_default(level).with_target(STORE_TARGET, LevelFilter::WARN)
+        let targets = targets.with_default(level).with_target(STORE_TARGET, LevelFilter::WARN);
+        targets.with_target(OPEN_TARGET, LevelFilter::INFO)
     }
 }
 
@@ -72,6 +81,8 @@ mod tests {
         let cases = [
             ("", "any", L::WARN, true),
             ("", "any", L::INFO, false),
+            ("", OPEN_TARGET, L::INFO, true),
+            ("off", OPEN_TARGET, L::INFO, false),
             ("debug", "any", L::DEBUG, true),
             ("oarlock_server=debug", "oarlock_server::hub", L::DEBUG, true),
             ("oarlock_server=debug", "other", L::INFO, false),

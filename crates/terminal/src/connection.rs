@@ -1,12 +1,13 @@
 //! The wire: lines to and from a server, which is a child of ours, behind a Unix socket, or behind a websocket.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use rpc::{FrameError, FrameLimits, FrameReader};
@@ -87,7 +88,7 @@ impl ServerConnection {
 
     async fn connect(url: &str, token: Option<&str>) -> Result<Self> {
         if let Some(path) = url.strip_prefix("unix://") {
-            let (input, output) = UnixStream::connect(path).await?.into_split();
+            let (input, output) = UnixStream::connect(path).await.map_err(not_there)?.into_split();
             return Ok(Self::lines(input, output, MAX_MESSAGE));
         }
         let Some(rest) = url.strip_prefix("ws://") else {
@@ -102,7 +103,7 @@ impl ServerConnection {
                 HeaderValue::from_str(&format!("Bearer {token}")).context("the token cannot be sent")?;
             request.headers_mut().insert("authorization", value);
         }
-        let stream = TcpStream::connect(&authority).await?;
+        let stream = TcpStream::connect(&authority).await.map_err(not_there)?;
         let mut config = WebSocketConfig::default();
         (config.max_message_size, config.max_frame_size) = (Some(MAX_MESSAGE), Some(MAX_MESSAGE));
         let (socket, _) = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await?;
@@ -210,6 +211,18 @@ impl ServerConnection {
     }
 }
 
+/// Says what to do where no server is.
+fn not_there(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            anyhow!(
+                "no server answers there; start one (`oarlock app-server --listen`, `oarlock host`), or correct --remote"
+            )
+        }
+        _ => error.into(),
+    }
+}
+
 /// Takes the place of a message that is too long: whoever asked for it must not wait for ever. It has no id, because what is
 /// read of such a message tells none. None where nothing more can be read.
 fn too_long(error: &FrameError) -> Option<Value> {
@@ -232,6 +245,21 @@ async fn keep_errors(mut errors: impl AsyncRead + Unpin, kept: Arc<Mutex<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn where_no_server_is_the_error_says_what_to_start() {
+        let folder = std::env::temp_dir();
+        let url = format!("unix://{}", folder.join("no-such-socket-of-a-server").display());
+        let error = ServerConnection::open(&ServerAddress::Remote { url: url.clone(), token: None }).await;
+        let told = format!("{:#}", error.expect_err("nobody is there"));
+        assert_eq!(
+            told,
+            format!(
+                "{url}: no server answers there; start one (`oarlock app-server --listen`, `oarlock host`), or correct \
+                 --remote"
+            )
+        );
+    }
 
     #[tokio::test]
     async fn a_message_that_is_too_long_is_no_silence() {

@@ -151,7 +151,7 @@ fn keys() -> mpsc::Receiver<TerminalEvent> {
     let (told, keys) = mpsc::channel(WAITING);
     std::thread::spawn(move || {
         for key in typed_ahead() {
-            if told.blocking_send(TerminalEvent::Key(key.into())).is_err() {
+            if told.blocking_send(TerminalEvent::Key(key)).is_err() {
                 return;
             }
         }

@@ -114,7 +114,8 @@ impl ScreenWriter {
         if above > 0 {
             let _ = write!(out, "\u{1b}[{}A", above.min(size.rows.saturating_sub(1)));
         }
-        out.push_str("\u{1b}[J");
+        // Not from the corner of the screen: tmux keeps in its scrollback what is cleared from there.
+        out.push_str("\u{1b}[K\u{1b}[C\u{1b}[J\r");
     }
 }
 
@@ -139,14 +140,14 @@ mod tests {
     fn lines_are_added_above_the_region() {
         let mut screen = ScreenWriter::new(STYLE);
         let first = screen.frame(&[], region(&["> a", "status"], (0, 3)), SIZE);
-        assert_eq!(bare(&first), "\r\u{1b}[J> a\r\nstatus\u{1b}[1A\r\u{1b}[3C");
+        assert_eq!(bare(&first), "\r\u{1b}[K\u{1b}[C\u{1b}[J\r> a\r\nstatus\u{1b}[1A\r\u{1b}[3C");
         let again = screen.frame(&[], region(&["> a", "status"], (0, 3)), SIZE);
         assert_eq!(again, "", "nothing changed");
         let more = screen.frame(&[ScreenRow::plain("said")], region(&["x", "> a"], (1, 3)), SIZE);
-        assert_eq!(bare(&more), "\r\u{1b}[Jsaid\r\nx\r\n> a\r\u{1b}[3C");
+        assert_eq!(bare(&more), "\r\u{1b}[K\u{1b}[C\u{1b}[J\rsaid\r\nx\r\n> a\r\u{1b}[3C");
         let last = screen.frame(&[], region(&["> "], (0, 2)), SIZE);
-        assert_eq!(bare(&last), "\r\u{1b}[1A\u{1b}[J> \r\u{1b}[2C");
-        assert_eq!(screen.finish(&[ScreenRow::plain("bye")], SIZE), "\r\u{1b}[Jbye\r\n");
+        assert_eq!(bare(&last), "\r\u{1b}[1A\u{1b}[K\u{1b}[C\u{1b}[J\r> \r\u{1b}[2C");
+        assert_eq!(screen.finish(&[ScreenRow::plain("bye")], SIZE), "\r\u{1b}[K\u{1b}[C\u{1b}[J\rbye\r\n");
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
         let narrow = ScreenSize { columns: 4, rows: 9 };
         let frame = screen.frame(&[], region(&["1"], (0, 0)), narrow);
         // Three rows of the first, and two of the second before the cursor.
-        assert!(bare(&frame).starts_with("\r\u{1b}[5A\u{1b}[J"), "{frame:?}");
+        assert!(bare(&frame).starts_with("\r\u{1b}[5A\u{1b}[K\u{1b}[C\u{1b}[J\r"), "{frame:?}");
     }
 
     #[test]

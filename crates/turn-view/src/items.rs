@@ -80,7 +80,13 @@ pub(crate) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<WorkItem>
                 what: look.unwrap_or_else(|| format!("run {}", script(command))),
                 standing,
                 ending: ending.into_iter().flatten().collect::<Vec<_>>().join(", "),
-                output: aggregated_output.clone(),
+                output: match status {
+                    // The reason names the command as it would have been run, which says less to a person.
+                    CommandExecutionStatus::Declined => {
+                        aggregated_output.as_ref().map(|why| why.replacen(command, &script(command), 1))
+                    }
+                    _ => aggregated_output.clone(),
+                },
                 output_kind: OutputKind::Text,
                 kind: WorkKind::Command,
                 is_refused: matches!(status, CommandExecutionStatus::Declined),

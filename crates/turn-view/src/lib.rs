@@ -26,7 +26,7 @@ pub use paint::{Color, Paint, TextStyle};
 pub use policy_report::CommandReport;
 pub use safe::{SafeStderr, clean, clean_line, escaped_json, screened};
 pub use server_status::status_text;
-pub use table::{age, short_id, shown_id, table};
+pub use table::{TableColumn, age, aligned, byte_size, short_id, shown_id, table};
 pub use terminal::WriteAccess;
 pub use view::{Heading, View};
 pub use width::{columns, cut, cut_front, display_width, screen_rows};

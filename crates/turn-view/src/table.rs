@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use crate::safe::clean;
-use crate::width::{cut, display_width};
+use crate::width::{cut, cut_front, display_width};
 
 /// A longer cell is cut.
 const MAX_CELL: usize = 60;
@@ -31,34 +31,82 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     fitted(head, rows, screen())
 }
 
-fn fitted(head: &[&str], rows: &[Vec<String>], columns: Option<usize>) -> String {
+fn fitted(head: &[&str], rows: &[Vec<String>], screen: Option<usize>) -> String {
     let mut lines: Vec<Vec<String>> = vec![head.iter().map(|title| (*title).to_owned()).collect()];
     lines.extend(rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()));
-    let widest =
-        |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| display_width(cell)).max();
-    let mut widths: Vec<usize> = (0..head.len()).map(|column| widest(column).unwrap_or(0)).collect();
-    if let Some(columns) = columns {
-        shrink(&mut widths, columns);
+    let text = head.iter().skip(1).map(|_| TableColumn::Text { least: LEAST });
+    aligned(&lines, &[TableColumn::Whole].into_iter().chain(text).collect::<Vec<_>>(), screen)
+}
+
+/// How a column takes its part in a table that has to fit the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableColumn {
+    /// Never cut.
+    Whole,
+    /// Never cut, and its cells end in line.
+    Number,
+    /// Cut at its end.
+    Text { least: usize },
+    /// Cut at its beginning: the end of a path says more.
+    Path { least: usize },
+}
+
+impl TableColumn {
+    fn least(self) -> Option<usize> {
+        match self {
+            Self::Whole | Self::Number => None,
+            Self::Text { least } | Self::Path { least } => Some(least),
+        }
+    }
+
+    fn padded(self, cell: &str, width: usize) -> String {
+        let cell = if let Self::Path { .. } = self { cut_front(cell, width) } else { cut(cell, width) };
+        let space = " ".repeat(width.saturating_sub(display_width(&cell)));
+        if self == Self::Number { space + &cell } else { cell + &space }
+    }
+}
+
+/// Rows of cells, the headings among them, as lines. On a screen of so many columns they fit, where they can.
+pub fn aligned(rows: &[Vec<String>], columns: &[TableColumn], screen: Option<usize>) -> String {
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| display_width(cell)).max();
+    let mut widths: Vec<usize> = (0..columns.len()).map(|at| widest(at).unwrap_or(0)).collect();
+    if let Some(screen) = screen {
+        shrink(&mut widths, columns, screen);
     }
     let mut text = String::new();
-    for row in &lines {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| {
-            let cell = cut(cell, *width);
-            let space = " ".repeat(width.saturating_sub(display_width(&cell)));
-            cell + &space
-        });
-        text.push_str(cells.collect::<Vec<_>>().join(BETWEEN).trim_end());
+    for row in rows {
+        let cells = row.iter().zip(columns).zip(&widths);
+        let cells: Vec<String> = cells.map(|((cell, column), width)| column.padded(cell, *width)).collect();
+        text.push_str(cells.join(BETWEEN).trim_end());
         text.push('\n');
     }
     text
 }
 
-/// Takes from the widest column, the first with its ids left out, until all fit or none has more to give.
-fn shrink(widths: &mut [usize], columns: usize) {
+/// Takes from the widest column that may be cut, until all fit or none has more to give.
+fn shrink(widths: &mut [usize], columns: &[TableColumn], screen: usize) {
     let between = BETWEEN.len() * widths.len().saturating_sub(1);
-    while widths.iter().sum::<usize>() + between > columns {
-        let Some(widest) = widths.iter_mut().skip(1).filter(|width| **width > LEAST).max() else { return };
-        *widest -= 1;
+    while widths.iter().sum::<usize>() + between > screen {
+        let may_shrink = |at: &usize| columns[*at].least().is_some_and(|least| widths[*at] > least);
+        let Some(widest) = (0..widths.len()).filter(may_shrink).max_by_key(|at| widths[*at]) else { return };
+        widths[widest] -= 1;
+    }
+}
+
+/// Bytes in the unit that leaves one to three digits before the point.
+pub fn byte_size(bytes: u64) -> String {
+    let units = ["KB", "MB", "GB", "TB"];
+    if bytes < 1_000 {
+        return format!("{bytes} B");
+    }
+    let (mut tenths, mut unit) = (bytes / 100, 0);
+    while tenths >= 9_995 && unit + 1 < units.len() {
+        tenths /= 1_000;
+        unit += 1;
+    }
+    match tenths {
+        ..100 => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),
+        _ => format!("{} {}", tenths / 10, units[unit]),
     }
 }
 
@@ -103,6 +151,12 @@ mod tests {
             assert!(shown.lines().all(|line| display_width(line) <= columns), "{columns}: {shown}");
             assert!(shown.contains("0199c0de-0001  running  xxx"), "{columns}: {shown}");
         }
+    }
+
+    #[test]
+    fn sizes_have_few_digits() {
+        let shown = [0, 999, 1_000, 9_949, 12_345, 999_400, 1_500_000, 23_456_789_000].map(byte_size);
+        assert_eq!(shown, ["0 B", "999 B", "1.0 KB", "9.9 KB", "12 KB", "999 KB", "1.5 MB", "23 GB"]);
     }
 
     #[test]

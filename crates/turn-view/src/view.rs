@@ -61,6 +61,8 @@ pub struct View<W> {
     grown: HashSet<ItemId>,
     plan: Vec<TurnPlanStep>,
     last_error: Option<String>,
+    /// Why the last request was sent again.
+    retry_reason: Option<String>,
     /// The review that was shown last.
     review: Option<String>,
     tokens: Option<TokenUsageBreakdown>,
@@ -85,6 +87,7 @@ impl<W: Write> View<W> {
             grown: HashSet::new(),
             plan: Vec::new(),
             last_error: None,
+            retry_reason: None,
             review: None,
             tokens: None,
             access: None,
@@ -384,7 +387,16 @@ impl<W: Write> View<W> {
 
     fn error(&mut self, told: &ErrorNotification) -> io::Result<()> {
         if told.will_retry {
-            return self.note(TextStyle::Careful, "retry", &error_text(&told.error));
+            let details =
+                told.error.additional_details.as_deref().filter(|details| !details.trim().is_empty());
+            let why = details.unwrap_or(&told.error.message).to_owned();
+            // A provider that fails in the same way again and again is told of once.
+            if self.retry_reason.as_ref() == Some(&why) {
+                return Ok(());
+            }
+            self.note(TextStyle::Careful, "retry", &why)?;
+            self.retry_reason = Some(why);
+            return Ok(());
         }
         let text = self.failure(&told.error);
         self.note(TextStyle::Bad, "error", &text)?;

@@ -165,6 +165,10 @@ fn what_was_refused_comes_with_the_flag_that_would_allow_it() {
              sandbox; a rule can allow it inside of one\n"
         ),
     );
+    let mut in_shell = command("declined", "`/bin/sh -c 'rm -rf x'` was rejected: a rule forbids it");
+    in_shell["item"]["command"] = "/bin/sh -c 'rm -rf x'".into();
+    let text = shown(&[("completed", in_shell)], Color::Never, false);
+    assert!(text.contains("run rm -rf x (refused, 10 ms)\n    `rm -rf x` was rejected: a rule"), "{text}");
     check_advice(
         WriteAccess::Nowhere,
         command("failed", "touch: cannot touch 'x': Read-only file system"),
@@ -377,8 +381,13 @@ fn errors_are_told_once_and_retries_as_such() {
         ("error", json!({ "error": error, "willRetry": will_retry }))
     };
     check(
-        &[error("again 1/5", true), error("gone", false), ("turn completed", ended("failed", Some("gone")))],
-        "retry: again 1/5 (cut off)\nerror: gone\n\ntook 1.5 s\n",
+        &[
+            error("again 1/5", true),
+            error("again 2/5", true),
+            error("gone", false),
+            ("turn completed", ended("failed", Some("gone"))),
+        ],
+        "retry: cut off\nerror: gone\n\ntook 1.5 s\n",
     );
     check(&[("turn completed", ended("failed", Some("gone")))], "error: gone\n\ntook 1.5 s\n");
     check(

@@ -35,6 +35,11 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
             format!("{} answered with a page instead of an API; check base_url", refusal.url)
         }
         (Some(words), _) => words.message.clone(),
+        // A path that the server does not serve.
+        (None, shown) if matches!(refusal.status, 404 | 405) => {
+            let said = if matches!(shown, "" | "{}") { String::new() } else { format!(" ({shown})") };
+            format!("{} answered {status}{said}; check base_url", refusal.url)
+        }
         (None, "" | "{}") => format!("unexpected status {status}"),
         // Plain words about the request.
         (None, shown) if refusal.status == 400 && !shown.starts_with(['{', '[']) => shown.to_owned(),
@@ -70,6 +75,10 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
             failure.retry_after_ms = retry_after_ms;
             let info = failure.codex_error_info();
             let may_retry = retry_after_ms.is_some_and(|wait| wait <= LONGEST_WAIT_MS);
+            if let (false, Some(wait)) = (may_retry, retry_after_ms) {
+                let said = failure.message.trim_end_matches('.');
+                failure.message = format!("{said}; try again in {}", long_span(wait));
+            }
             failure.verdict = Some(FailureVerdict { info, may_retry });
         }
         FailureClass::ContextWindow => failure.verdict = Some(room_helps()),
@@ -89,6 +98,29 @@ fn in_our_words(class: FailureClass, said: &str) -> String {
         _ => return said.to_owned(),
     };
     format!("{ours}: {said}")
+}
+
+/// More than a minute, in words.
+fn long_span(milliseconds: u64) -> String {
+    match milliseconds.div_ceil(60_000) {
+        minutes @ ..120 => format!("{minutes} minutes"),
+        minutes => format!("{} hours", minutes.div_ceil(60)),
+    }
+}
+
+/// Reads an answer with status 200 that was to be a stream of events and has none. None where it says nothing.
+pub fn no_stream(body: &str, url: &str) -> Option<ModelFailure> {
+    let value: Value = serde_json::from_str(body.trim()).ok()?;
+    if let Some(failure) = in_stream(&value) {
+        // Unlike a stream that breaks, the whole answer is an error, and is so again.
+        let is_known = failure.class != FailureClass::Stream;
+        return Some(if is_known { failure } else { ended_for_good(failure.message) });
+    }
+    value.is_object().then(|| {
+        ended_for_good(format!(
+            "{url} answered with JSON instead of a stream of events; check base_url and wire_api"
+        ))
+    })
 }
 
 /// The same request fails again; with a shorter history it may not.
@@ -113,22 +145,25 @@ pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
         text: &text,
         says_when: words.retry_after_ms.is_some(),
     };
-    let failure = match reported.class() {
+    let class = reported.class();
+    let said = in_our_words(class, &words.message);
+    let failure = match class {
         // Whatever it is, the stream broke, and may do better the next time.
         FailureClass::UnexpectedStatus | FailureClass::InternalServerError => {
-            ModelFailure::stream(words.message)
+            let said = in_our_words(FailureClass::InternalServerError, &words.message);
+            ModelFailure::new(FailureClass::Stream, said)
         }
         FailureClass::TooManyAttempts | FailureClass::Overloaded => {
-            let failure = ModelFailure::new(FailureClass::Overloaded, words.message);
+            let failure = ModelFailure::new(FailureClass::Overloaded, said);
             let verdict = Some(FailureVerdict { info: CodexErrorInfo::ServerOverloaded, may_retry: true });
             let retry_after_ms = words.retry_after_ms.filter(|wait| *wait <= LONGEST_WAIT_MS);
             ModelFailure { verdict, retry_after_ms, ..failure }
         }
         FailureClass::ContextWindow => ModelFailure {
             verdict: Some(room_helps()),
-            ..ModelFailure::new(FailureClass::ContextWindow, words.message)
+            ..ModelFailure::new(FailureClass::ContextWindow, said)
         },
-        class => ModelFailure::new(class, words.message),
+        class => ModelFailure::new(class, said),
     };
     Some(failure)
 }
@@ -183,7 +218,7 @@ impl VendorWords {
         let message = message.iter().find_map(|text| text.as_str().filter(|text| !text.is_empty()));
         let message = match message {
             Some(message) => shortened(message),
-            None if error["detail"].is_array() => shortened(&error["detail"].to_string()),
+            None if error["detail"].is_array() => shortened(&faults_of(&error["detail"])),
             None => return None,
         };
         let kinds = [&error["code"], &error["type"], &error["status"]];
@@ -192,6 +227,19 @@ impl VendorWords {
         let retry_after_ms = wait_in(body, &message);
         Some(Self { message, kind: kind.to_ascii_lowercase(), status, retry_after_ms })
     }
+}
+
+/// The faults that a server found in the fields of a request: `field required (input)`.
+fn faults_of(detail: &Value) -> String {
+    let fault = |fault: &Value| {
+        let place = fault["loc"].as_array().into_iter().flatten().skip_while(|part| *part == "body");
+        let place: Vec<String> =
+            place.map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned)).collect();
+        let said = fault["msg"].as_str()?;
+        Some(if place.is_empty() { said.to_owned() } else { format!("{said} ({})", place.join(".")) })
+    };
+    let faults: Option<Vec<String>> = detail.as_array().into_iter().flatten().map(fault).collect();
+    faults.filter(|faults| !faults.is_empty()).map_or_else(|| detail.to_string(), |faults| faults.join("; "))
 }
 
 const SHOWN_BYTES: usize = 1_000;
@@ -275,9 +323,15 @@ mod tests {
         );
         check(
             422,
-            r#"{"detail":[{"msg":"Extra inputs are not permitted"}]}"#,
+            r#"{"detail":[{"loc":["body","input",0],"msg":"Extra inputs are not permitted"},{"msg":"so it is"}]}"#,
             Class::InvalidRequest,
-            "Extra inputs",
+            "Extra inputs are not permitted (input.0); so it is",
+        );
+        check(
+            404,
+            "404 page not found",
+            Class::InvalidRequest,
+            "https://host/v1/messages answered 404 Not Found (404 page not found); check base_url",
         );
         check(
             404,
@@ -345,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_rate_limit_that_says_when_is_waited_for() {
-        let limited = |body, retry_after_ms| {
+        let failed = |body, retry_after_ms| {
             let refusal = HttpRefusal {
                 status: 429,
                 body,
@@ -354,13 +408,25 @@ mod tests {
                 model: "m",
                 credential: "the provider refused the key",
             };
-            let failure = http_failure(refusal);
+            http_failure(refusal)
+        };
+        let limited = |body, retry_after_ms| {
+            let failure = failed(body, retry_after_ms);
             (failure.class, failure.is_retryable(), failure.retry_after_ms)
         };
+        let told = |body, retry_after_ms| failed(body, retry_after_ms).message;
         use FailureClass::{Quota, TooManyAttempts};
         assert_eq!(limited("{}", Some(2_000)), (TooManyAttempts, true, Some(2_000)));
         assert_eq!(limited("{}", Some(3_600_000)), (TooManyAttempts, false, Some(3_600_000)));
         assert_eq!(limited("{}", None), (TooManyAttempts, false, None));
+        assert_eq!(
+            told("{\"error\":\"Slow down.\"}", Some(3_600_000)),
+            "too many requests: Slow down; try again in 60 minutes"
+        );
+        assert_eq!(
+            told("{}", Some(90_000_000)),
+            "too many requests: unexpected status 429 Too Many Requests; try again in 25 hours"
+        );
         // Without a header, the body says it. With one, that counts.
         let groq =
             r#"{"error":{"message":"Please try again in 11.054s. Upgrade at https://x/settings/billing"}}"#;
@@ -381,6 +447,29 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_without_events_is_read_as_the_error_it_is() {
+        let read = |body| {
+            no_stream(body, "http://host/v1/responses")
+                .map(|failure| (failure.is_retryable(), failure.message))
+        };
+        let said = |may_retry, message: &str| Some((may_retry, message.to_owned()));
+        assert_eq!(
+            read(r#"{"error":{"message":"no such deployment"}}"#),
+            said(false, "the provider failed: no such deployment")
+        );
+        assert_eq!(
+            read(r#"{"error":{"message":"Overloaded","type":"overloaded_error"}}"#),
+            said(true, "the model is overloaded: Overloaded")
+        );
+        let whole = said(
+            false,
+            "http://host/v1/responses answered with JSON instead of a stream of events; check base_url and wire_api",
+        );
+        assert_eq!(read(r#"{"id":"r1","output":[]}"#), whole);
+        assert_eq!((read(""), read(": a comment")), (None, None));
+    }
+
+    #[test]
     fn errors_inside_a_stream() {
         let read = |text: &str| in_stream(&serde_json::from_str(text).unwrap());
         let overloaded =
@@ -392,6 +481,9 @@ mod tests {
         assert_eq!(limited.class, FailureClass::Overloaded);
         let broken = read(r#"{"error":{"message":"boom","code":500}}"#).unwrap();
         assert!(broken.class == FailureClass::Stream && broken.is_retryable());
+        assert_eq!(broken.message, "the provider failed: boom");
+        let of_responses = read(r#"{"type":"error","code":"server_error","message":"boom"}"#).unwrap();
+        assert_eq!(of_responses.message, "the provider failed: boom");
         assert!(
             read(r#"{"object":"error","message":"prompt is too long"}"#).unwrap().class
                 == FailureClass::ContextWindow

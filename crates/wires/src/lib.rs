@@ -25,7 +25,7 @@ mod vendor_class;
 pub use capabilities::{CallIds, Capabilities, ReasoningReturn, Thinking};
 pub use decoder::Decoder;
 pub use encoder::{EncodedRequest, Encoder};
-pub use failure::{HttpRefusal, http_failure};
+pub use failure::{HttpRefusal, http_failure, no_stream};
 pub use responses_writer::{ResponsesWriter, error_code};
 
 /// A language that providers speak.

@@ -7,7 +7,7 @@ use model::protocol::ResponseItem;
 use model::{ModelFailure, RequestBody, StreamEvent, parse_event};
 
 use crate::shared_bytes::SharedBytes;
-use crate::{Capabilities, blob, json};
+use crate::{Capabilities, blob, failure, json};
 
 /// The items written so far, comma by comma.
 #[derive(Debug, Default)]
@@ -96,6 +96,10 @@ pub(crate) const CLOSED_EARLY: &str = "stream closed before response.completed";
 /// the time.
 pub(crate) fn decode(text: &str) -> Option<StreamEvent> {
     match parse_event(text) {
+        Ok(None) if text.contains("\"error\"") => {
+            let event = serde_json::from_str(text).ok()?;
+            failure::in_stream(&event).map(StreamEvent::Failed)
+        }
         Ok(event) => event,
         Err(bad) if bad.event == "response.completed" => Some(StreamEvent::Failed(ModelFailure::stream(bad))),
         Err(_) => None,

@@ -29,7 +29,7 @@ pub(super) fn read(argument: Option<String>) -> Result<String> {
         }
     };
     if prompt.trim().is_empty() {
-        bail!("the prompt is empty");
+        bail!("the prompt is empty; give one as an argument, or pipe it in");
     }
     Ok(prompt)
 }

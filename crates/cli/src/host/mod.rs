@@ -31,6 +31,7 @@ use server::{
     App, ExitReason, HostApp, Hub, HubAudience, HubClients, Listen, ServerListener, ServerOptions,
     StopSignals, WsAuth, host_routes,
 };
+use service::OPEN_TARGET;
 pub(crate) use store::StoreChoice;
 use store::TaskStore;
 
@@ -169,7 +170,7 @@ async fn serve(
             let auth = websocket_auth(args, &table)?;
             let stays_for_others = args.stay_for_others;
             let options = ServerOptions { auth, stays_for_others, ..server_options(listen) };
-            Some(AskedListener::open(options, inherited).await?)
+            Some(AskedListener::open(options, inherited, args.service.clone()).await?)
         }
         None => None,
     };
@@ -220,7 +221,12 @@ async fn serve(
     }
     if is_socket_alone {
         let (store, socket) = (chosen.shown(), socket.display());
-        eprintln!("oarlock host: tasks in {store}, clients at unix://{socket}");
+        match args.service.logs_json() {
+            true => {
+                tracing::info!(target: OPEN_TARGET, store, address = %format!("unix://{socket}"), "the server is open")
+            }
+            false => eprintln!("oarlock host: tasks in {store}, clients at unix://{socket}"),
+        }
     }
     let relayed = peers.map(|peers| {
         peers.port.serve(server_options(Listen::Stdio), app.clone(), hub.clone(), host_routes())
@@ -247,16 +253,17 @@ struct AskedListener {
     options: ServerOptions,
     /// None for standard input and output.
     port: Option<ServerListener>,
+    service: ServiceArgs,
 }
 
 impl AskedListener {
     /// Opened before any task goes on: commands of tasks are told which port is closed to them.
-    async fn open(options: ServerOptions, inherited: Option<OwnedFd>) -> Result<Self> {
+    async fn open(options: ServerOptions, inherited: Option<OwnedFd>, service: ServiceArgs) -> Result<Self> {
         let port = match options.listen {
             Listen::Stdio => None,
             _ => Some(server::open_listener(&options, inherited).await?),
         };
-        Ok(Self { options, port })
+        Ok(Self { options, port, service })
     }
 }
 
@@ -304,11 +311,11 @@ async fn serve_clients(
     let asked = async {
         match asked {
             None => std::future::pending().await,
-            Some(AskedListener { options, port: Some(port) }) => {
-                port.announce(&options.auth);
+            Some(AskedListener { options, port: Some(port), service }) => {
+                service.announce(&port, &options.auth);
                 Ok(server::serve_listener(options, app, hub, host_routes(), signals()?, port).await)
             }
-            Some(AskedListener { options, port: None }) => {
+            Some(AskedListener { options, port: None, .. }) => {
                 Ok::<_, anyhow::Error>(server::serve(options, app, hub, host_routes(), signals()?).await?)
             }
         }

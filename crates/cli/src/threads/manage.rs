@@ -8,11 +8,12 @@ use clap::Args;
 use journal::ThreadRow;
 use runtime::config::Loader;
 use runtime::{Catalogue, Runtime};
+use turn_view::byte_size;
 
 use super::find::choose;
 use super::list::every_thread;
 use super::open_store;
-use super::table::{about, short_id, size};
+use super::table::{about, short_id};
 use crate::session::LocalSession;
 use crate::terminal::clean_line;
 
@@ -127,7 +128,7 @@ pub(super) fn agreed(rows: &[ThreadRow]) -> Result<bool> {
     let mut out = io::stdout().lock();
     for row in rows {
         let id = short_id(row.thread_id.as_str());
-        writeln!(out, "  {id}  {:>7}  {}", size(row.length), clean_line(&about(row)))?;
+        writeln!(out, "  {id}  {:>7}  {}", byte_size(row.length), clean_line(&about(row)))?;
     }
     write!(out, "Delete {} for good? [y/N] ", count(rows))?;
     out.flush()?;
@@ -137,7 +138,7 @@ pub(super) fn agreed(rows: &[ThreadRow]) -> Result<bool> {
 }
 
 pub(super) fn count(rows: &[ThreadRow]) -> String {
-    let bytes = size(rows.iter().map(|row| row.length).sum());
+    let bytes = byte_size(rows.iter().map(|row| row.length).sum());
     match rows.len() {
         1 => format!("1 thread ({bytes})"),
         many => format!("{many} threads ({bytes})"),

@@ -12,12 +12,12 @@ use journal::{ReadThread, Store, ThreadRow};
 use protocol::{ThreadItem, ThreadStatus, UserInput};
 use runtime::config::Home;
 use serde_json::json;
-use turn_view::{cut, describe};
+use turn_view::{byte_size, cut, describe};
 
 use super::find::choose;
 use super::list::{document, every_thread};
 use super::open_store;
-use super::table::{short_id, size};
+use super::table::short_id;
 use crate::terminal::{clean, clean_line, escaped_json};
 
 #[derive(Debug, Args)]
@@ -166,7 +166,7 @@ fn lines(read: &ReadThread, columns: usize) -> String {
         ("begun", moment(summary.created_at_ms)),
         ("used", moment(summary.updated_at_ms)),
         ("state", state.to_owned()),
-        ("record", format!("{} ({})", row.path.display(), size(row.length))),
+        ("record", format!("{} ({})", row.path.display(), byte_size(row.length))),
     ];
     let mut text = String::new();
     for (name, fact) in facts.iter().filter(|(_, fact)| !fact.is_empty()) {

@@ -5,7 +5,7 @@ use jiff::{Timestamp, Zoned};
 use journal::ThreadRow;
 use runtime::{Clock, SystemClock};
 pub(crate) use turn_view::short_id;
-use turn_view::{cut, cut_front, display_width};
+use turn_view::{TableColumn, aligned, byte_size, cut};
 
 use crate::terminal::{clean, clean_line};
 
@@ -22,14 +22,24 @@ impl ListPlace {
     pub(super) fn of(is_terminal: bool) -> Self {
         if is_terminal { Self::Screen(turn_view::columns()) } else { Self::Pipe }
     }
+
+    fn columns(self) -> Option<usize> {
+        if let Self::Screen(columns) = self { Some(columns) } else { None }
+    }
 }
 
 const HEADINGS: [&str; 6] = ["THREAD", "USED", "SIZE", "MODEL", "ABOUT", "FOLDER"];
-/// Widths of the last three columns: the least on a narrow screen, and the most on a wide one.
-const LEAST: [usize; 3] = [12, 16, 10];
+const COLUMNS: [TableColumn; 6] = [
+    TableColumn::Whole,
+    TableColumn::Whole,
+    TableColumn::Number,
+    TableColumn::Text { least: 12 },
+    TableColumn::Text { least: 16 },
+    TableColumn::Path { least: 10 },
+];
+/// The widths of two columns on a wide screen.
 const MODEL: usize = 24;
 const ABOUT: usize = 48;
-const BETWEEN: &str = "  ";
 
 /// The time of day where this machine is.
 pub(super) fn now() -> Zoned {
@@ -41,42 +51,9 @@ pub(super) fn table(rows: &[ThreadRow], now: &Zoned, place: ListPlace) -> String
     if rows.is_empty() {
         return "No threads. `oarlock exec \"...\"` starts one.\n".to_owned();
     }
-    let mut cells = vec![HEADINGS.map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| line(row, now, place).map(|cell| clean_line(&cell))));
-    let mut widths = [0; 6];
-    for row in &cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = display_width(cell).max(*width);
-        }
-    }
-    if let ListPlace::Screen(columns) = place {
-        fit(&mut widths, columns);
-    }
-    let mut text = String::new();
-    for row in &cells {
-        let line: Vec<String> =
-            row.iter().enumerate().map(|(at, cell)| padded(at, cell, widths[at])).collect();
-        text.push_str(line.join(BETWEEN).trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// Takes from the widest of model, words and folder until all fit, or none has more to give.
-fn fit(widths: &mut [usize; 6], columns: usize) {
-    let between = BETWEEN.len() * (widths.len() - 1);
-    while widths.iter().sum::<usize>() + between > columns {
-        let shrinkable = (3..6).filter(|at| widths[*at] > LEAST[*at - 3]);
-        let Some(widest) = shrinkable.max_by_key(|at| widths[*at]) else { return };
-        widths[widest] -= 1;
-    }
-}
-
-fn padded(at: usize, cell: &str, width: usize) -> String {
-    // The end of a path says more than its beginning.
-    let cell = if at == 5 { cut_front(cell, width) } else { cut(cell, width) };
-    let space = " ".repeat(width.saturating_sub(display_width(&cell)));
-    if HEADINGS[at] == "SIZE" { format!("{space}{cell}") } else { format!("{cell}{space}") }
+    let mut cells = vec![HEADINGS.map(str::to_owned).to_vec()];
+    cells.extend(rows.iter().map(|row| line(row, now, place).map(|cell| clean_line(&cell)).to_vec()));
+    aligned(&cells, &COLUMNS, place.columns())
 }
 
 fn line(row: &ThreadRow, now: &Zoned, place: ListPlace) -> [String; 6] {
@@ -89,7 +66,7 @@ fn line(row: &ThreadRow, now: &Zoned, place: ListPlace) -> [String; 6] {
     [
         id,
         when(summary.updated_at_ms, now),
-        size(row.length),
+        byte_size(row.length),
         cut(&format!("{}/{}", or_unknown(&summary.model_provider), or_unknown(&summary.model)), MODEL),
         about(row),
         or_unknown(&summary.cwd),
@@ -119,23 +96,6 @@ fn local(now: &Zoned) -> TimeZone {
     now.time_zone().clone()
 }
 
-/// In the unit that leaves one to three digits before the point.
-pub(super) fn size(bytes: u64) -> String {
-    let units = ["KB", "MB", "GB", "TB"];
-    if bytes < 1_000 {
-        return format!("{bytes} B");
-    }
-    let (mut tenths, mut unit) = (bytes / 100, 0);
-    while tenths >= 9_995 && unit + 1 < units.len() {
-        tenths /= 1_000;
-        unit += 1;
-    }
-    match tenths {
-        ..100 => format!("{}.{} {}", tenths / 10, tenths % 10, units[unit]),
-        _ => format!("{} {}", tenths / 10, units[unit]),
-    }
-}
-
 pub(super) fn shortened(text: &str) -> String {
     let line = clean(text).split_whitespace().collect::<Vec<_>>().join(" ");
     cut(&line, ABOUT)
@@ -154,12 +114,6 @@ mod tests {
         assert_eq!(ago(60), "1 min ago");
         assert_eq!(ago(7_200), "2 h ago");
         assert_eq!(ago(90_000), "1970-01-01");
-    }
-
-    #[test]
-    fn sizes_have_few_digits() {
-        let shown = [0, 999, 1_000, 9_949, 12_345, 999_400, 1_500_000, 23_456_789_000].map(size);
-        assert_eq!(shown, ["0 B", "999 B", "1.0 KB", "9.9 KB", "12 KB", "999 KB", "1.5 MB", "23 GB"]);
     }
 
     #[test]

@@ -19,6 +19,13 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn where_there_is_no_server_the_list_says_how_to_add_one() {
+    let home = TempDir::new().expect("a folder");
+    let listed = run(&home, &["mcp", "list"]);
+    assert_eq!(text(&listed.stdout), "There is no MCP server; `oarlock mcp add NAME -- PROGRAM` adds one.\n");
+}
+
+#[test]
 fn the_example_of_the_page_does_what_it_says() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mcp.md");
     let page = std::fs::read_to_string(page).expect("the page");

@@ -246,11 +246,15 @@ fn the_log_tells_connections_and_turns_by_their_ids_and_nothing_that_was_said() 
         drop(client);
         signal(&served.child, "TERM");
         let log = served.ended().0.err;
-        let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let object = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{kind:?}: {line}"));
+        let lines: Vec<Value> = log.lines().map(object).collect();
         let find = |message: &str| {
             let found = lines.iter().map(|line| &line["fields"]).find(|fields| fields["message"] == message);
             found.unwrap_or_else(|| panic!("{kind:?}: {message} in\n{log}"))
         };
+        let schemes = ["ws://", "unix://"];
+        let address = find("the server is open")["address"].as_str().unwrap_or_default();
+        assert!(schemes.iter().any(|scheme| address.starts_with(scheme)), "{address}");
         assert_eq!(find("a client connected")["role"], "admin");
         find("a client left");
         let (begun, ended) = (find("a turn began"), find("a turn ended"));

@@ -195,8 +195,68 @@ fn what_a_person_reads_of_other_vendors() {
             "the account has no quota left: Your credit balance is too low to access the API.",
         ),
         (529, anthropic("overloaded_error", "Overloaded"), "the model is overloaded: Overloaded"),
+        (
+            404,
+            json!("404 page not found"),
+            "URL/messages answered 404 Not Found (404 page not found); check base_url",
+        ),
+        (
+            422,
+            json!({"detail": [{"loc": ["body", "messages"], "msg": "field required", "type": "missing"}]}),
+            "field required (messages)",
+        ),
     ] {
         assert_eq!(told(Wire::Messages, "xai", (status, &body), &[]).0, expected, "{status} {body}");
+    }
+}
+
+/// Answers every request with these events.
+#[derive(Debug)]
+struct Streaming(Value);
+
+impl OfflineResponder for Streaming {
+    fn respond(&self, _: OfflineRequest<'_>) -> OfflineReply {
+        OfflineReply::events(vec![self.0.to_string()])
+    }
+}
+
+/// The same reason is told once, however often the request is sent.
+#[test]
+fn what_a_person_reads_when_a_stream_fails() {
+    let cut = |reason: &str| json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": reason}}});
+    let failed = json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "It broke."}}});
+    let broke = "retry: the provider failed: It broke.\nerror: the provider failed: It broke.";
+    for (event, expected, requests) in [
+        (json!({"type": "error", "code": "server_error", "message": "It broke."}), broke, 3),
+        (failed, broke, 3),
+        (
+            json!({"type": "error", "error": {"code": "insufficient_quota", "message": "No money."}}),
+            "error: the account has no quota left: No money.",
+            1,
+        ),
+        (
+            cut("max_output_tokens"),
+            "error: the answer was cut: it is as long as the model's answers may be (max_output_tokens)",
+            1,
+        ),
+        (cut("content_filter"), "error: the answer was cut by the provider's content filter", 1),
+        (
+            json!({"type": "response.created", "response": {"id": "r", "error": null}}),
+            "retry: stream disconnected before completion: stream closed before response.completed\n\
+             error: stream disconnected before completion: stream closed before response.completed",
+            3,
+        ),
+    ] {
+        let server = VendorServer::start(Wire::Responses, Arc::new(Streaming(event.clone())));
+        let place = Place::new();
+        fs::create_dir_all(place.home()).expect("made");
+        let table = server.provider_table("mine").replace("stream_max_retries = 3", "stream_max_retries = 2");
+        let config = format!("model_provider = \"mine\"\nmodel = \"mock-model\"\n{table}");
+        fs::write(place.home().join("config.toml"), config).expect("written");
+        let told = place.run(&["exec", "--yolo", "hello"]).bad().err;
+        let is_failure = |line: &&str| line.starts_with("retry: ") || line.starts_with("error: ");
+        let lines: Vec<&str> = told.lines().filter(is_failure).collect();
+        assert_eq!((lines.join("\n").as_str(), server.bodies().len()), (expected, requests), "{event}");
     }
 }
 

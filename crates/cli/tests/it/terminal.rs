@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use model_http::Wire;
+use model_http::{OfflineReply, OfflineRequest, OfflineResponder, Wire};
 use serde_json::{Value, json};
-use testkit::{LinesInTime, RunInTime, VendorServer};
+use testkit::{LinesInTime, RunInTime, VendorServer, call_event, completed_event, text_event};
 
 use crate::support::{Place, Scripted};
 use crate::wire_scenarios::Named;
@@ -515,6 +515,11 @@ fn without_a_terminal_help_is_printed() {
     let ran = place.run(&["exce"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("no command `exce`; did you mean `exec`?"), "{ran:?}");
+    let ran = place.run(&["exce", "say hello"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("no command `exce`; did you mean `exec`?"), "{ran:?}");
+    let ran = place.run(&["exec", "say", "hello"]);
+    assert!(ran.code == Some(2) && ran.err.contains("unexpected argument 'hello'"), "{ran:?}");
     assert!(!place.home().exists(), "nothing was made");
 }
 
@@ -621,6 +626,62 @@ fn a_thread_keeps_its_sandbox_and_its_approvals() {
         went_on.contains("warning: this thread asks (untrusted), and nobody can be asked here"),
         "{went_on}"
     );
+}
+
+/// A parent that starts an agent, and the agent, which waits for a file.
+#[derive(Debug)]
+struct Delegating;
+
+impl OfflineResponder for Delegating {
+    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
+        let body = serde_json::to_value(request.body).expect("JSON");
+        let input = body["input"].to_string();
+        let says = |text: &str| OfflineReply::events(vec![text_event(text), completed_event(100, 10)]);
+        let calls = |name: &str, arguments: &Value| {
+            OfflineReply::events(vec![call_event("call_1", name, arguments), completed_event(100, 10)])
+        };
+        let is_answered = input.contains("function_call_output");
+        match (input.contains("find out why"), is_answered) {
+            (true, false) => calls("spawn_agent", &json!({ "message": "look for the cause" })),
+            (true, true) => says("An agent looks for it."),
+            (false, false) => {
+                let script =
+                    "echo test one ... ok; until [ -e go ]; do sleep 0.1; done; echo test two ... failed";
+                calls("exec_command", &json!({ "cmd": script, "yield_time_ms": 30_000 }))
+            }
+            (false, true) => says("The second test fails."),
+        }
+    }
+}
+
+#[test]
+fn an_agent_is_looked_at_while_it_works() {
+    let server = VendorServer::start(Wire::Responses, Arc::new(Delegating));
+    let place = Place::new();
+    fs::create_dir_all(place.home()).expect("made");
+    let config =
+        format!("model_provider = \"mine\"\nmodel = \"mock-model\"\n{}", server.provider_table("mine"));
+    fs::write(place.home().join("config.toml"), config).expect("written");
+    let folder = place.folder().to_string_lossy().into_owned();
+    let Some(pane) = Pane::open(place, 80, 24) else { return };
+    pane.oarlock(&format!("{QUIET} --approvals never --sandbox workspace-write"));
+    pane.wait("/help");
+    pane.line("find out why");
+    pane.wait("An agent looks for it.");
+    pane.wait("• agent ");
+    pane.line("/agents");
+    pane.wait("Look at which agent?");
+    pane.key("1");
+    let looking = pane.wait_until("the agent's command", |screen| {
+        screen.contains("│ test one ... ok") && screen.contains("Esc goes back")
+    });
+    is_in_the_document("agent", &steady(&looking, &folder));
+    fs::write(pane.place.folder().join("go"), "").expect("written");
+    pane.wait("The second test fails.");
+    pane.wait("the agent has ended its turn");
+    pane.key("Escape");
+    pane.wait("back in the thread");
+    pane.leave();
 }
 
 #[test]

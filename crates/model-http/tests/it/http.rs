@@ -90,6 +90,13 @@ async fn a_failed_response_ends_the_stream_at_once() {
 }
 
 #[tokio::test]
+async fn an_error_in_place_of_a_stream_is_read() {
+    let refused = Answer::status(200, r#"{"error":{"message":"no such deployment"}}"#);
+    let expected = "InvalidRequest: the provider failed: no such deployment";
+    check(vec![refused], &["opened", expected], 1).await;
+}
+
+#[tokio::test]
 async fn only_the_end_must_be_well_formed() {
     let bad = "failed Stream: stream disconnected before completion: stream event `response.completed` has no `response.id`";
     check(
@@ -134,7 +141,8 @@ async fn a_refusal_says_how_its_provider_finds_it() {
         Server::start(vec![Answer::raw(format!("{head}x-request-id: req_1\r\ncf-ray: ray_1\r\n\r\n{{}}"))])
             .await;
     let failure = failure(&server).await;
-    assert_eq!(failure.message, "unexpected status 404 Not Found");
+    let expected = format!("{}/responses answered 404 Not Found; check base_url", server.base_url());
+    assert_eq!(failure.message, expected);
     let expected = format!("url: {}/responses, cf-ray: ray_1, request id: req_1", server.base_url());
     assert_eq!(failure.details, Some(expected));
 }

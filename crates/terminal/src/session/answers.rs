@@ -33,6 +33,7 @@ impl TerminalState {
             Asked::Initialize => self.connected(),
             Asked::Open { resumed, .. } => self.opened(&result, resumed),
             Asked::EarlierTurns { thread } => self.ask_open(&thread, Some(result)),
+            Asked::AgentTurns { thread } => self.show_agent_turns(&thread, Ok(&result)),
             Asked::FindLast => self.found_last(&result),
             Asked::Find { wanted, fitting, names } => self.found(wanted, fitting, names, &result),
             Asked::Threads => self.choose_thread(&result),
@@ -40,7 +41,12 @@ impl TerminalState {
             Asked::ModelNamed(name) => self.check_model(&name, &result),
             Asked::Turn { .. } | Asked::Review => self.turn_accepted(&result["turn"]),
             Asked::Diff => self.show_diff(&result),
-            Asked::Steer { .. } | Asked::Interrupt | Asked::Compact | Asked::Files | Asked::Unheard => {}
+            Asked::Steer { .. }
+            | Asked::TellAgent { .. }
+            | Asked::Interrupt
+            | Asked::Compact
+            | Asked::Files
+            | Asked::Unheard => {}
         }
     }
 
@@ -60,6 +66,8 @@ impl TerminalState {
         match asked {
             Asked::Initialize | Asked::FindLast | Asked::Find { .. } => self.give_up(why),
             Asked::EarlierTurns { thread } => self.ask_open(&thread, None),
+            Asked::AgentTurns { thread } => self.show_agent_turns(&thread, Err(why)),
+            Asked::TellAgent { thread, text } => self.agent_not_told(&thread, &text, why),
             Asked::Open { resumed, choices } => {
                 // Of a thread that was to begin anew, nothing is for the one that goes on.
                 if resumed.is_some() {
@@ -70,14 +78,14 @@ impl TerminalState {
             Asked::Turn { text, choices } => {
                 self.turn = None;
                 self.choices.fill_from(choices);
-                self.sent.retain(|sent| *sent != text);
+                self.items.sent.retain(|sent| *sent != text);
                 self.trouble(why);
                 self.queue.push_front(text);
                 self.give_queue_back();
             }
             Asked::Steer { text } => {
                 // The turn was over, or takes no input: then it is for the next one.
-                self.sent.retain(|sent| *sent != text);
+                self.items.sent.retain(|sent| *sent != text);
                 self.queue.push_back(text);
                 if self.turn.is_none() {
                     self.next_in_queue();
@@ -161,6 +169,7 @@ impl TerminalState {
         };
         self.turn = None;
         self.spent = super::Spending::default();
+        self.show_thread();
         self.agents.clear();
         self.close_files();
         self.header(&thread, resumed.is_some());
@@ -215,6 +224,11 @@ impl TerminalState {
                     (true, Some("inProgress")) => self.item_started(item),
                     _ => self.item_completed(item),
                 }
+            }
+            match turn["status"].as_str() {
+                Some("failed") => self.trouble(&text(&turn["error"]["message"])),
+                Some("interrupted") => self.say(vec![ScreenRow::new(Ink::Careful, "stopped")]),
+                _ => {}
             }
             if is_running {
                 let id = turn["id"].as_str().map(str::to_owned);
@@ -307,14 +321,14 @@ fn plain_id(id: &str) -> String {
 }
 
 /// The last turns of a thread, the oldest first.
-struct EarlierTurns<'a> {
-    turns: Vec<&'a Value>,
-    has_more: bool,
+pub(super) struct EarlierTurns<'a> {
+    pub(super) turns: Vec<&'a Value>,
+    pub(super) has_more: bool,
 }
 
 impl<'a> EarlierTurns<'a> {
     /// From a page, whose newest turn comes first, or from the whole thread.
-    fn read(page: Option<&'a Value>, all: &'a Value) -> Self {
+    pub(super) fn read(page: Option<&'a Value>, all: &'a Value) -> Self {
         let list = |turns: &'a Value| turns.as_array().map(Vec::as_slice).unwrap_or_default();
         match page {
             Some(page) => Self {

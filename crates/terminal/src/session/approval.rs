@@ -45,6 +45,8 @@ pub(super) enum ApprovalMode {
     Editing,
     /// A word to the model is being written.
     Telling,
+    /// A command of ours is being written. The question waits.
+    Command,
 }
 
 impl AskedApproval {
@@ -131,6 +133,7 @@ impl AskedApproval {
         let said = match self.mode {
             ApprovalMode::Editing => Some("Enter runs this command instead; Esc goes back"),
             ApprovalMode::Telling => Some("Enter tells the model this, and nothing runs; Esc goes back"),
+            ApprovalMode::Command => Some("Enter runs this command, and the question waits; Esc goes back"),
             ApprovalMode::Keys => None,
         };
         if let Some(said) = said {

@@ -23,6 +23,10 @@ pub(super) enum Asked {
     EarlierTurns {
         thread: String,
     },
+    /// The last turns of an agent that the user looks at.
+    AgentTurns {
+        thread: String,
+    },
     /// The last thread of this folder.
     FindLast,
     /// A thread by the beginning of its id, or by its name.
@@ -43,6 +47,11 @@ pub(super) enum Asked {
         choices: ThreadChoices,
     },
     Steer {
+        text: String,
+    },
+    /// Words for an agent.
+    TellAgent {
+        thread: String,
         text: String,
     },
     Interrupt,
@@ -99,6 +108,11 @@ impl TerminalState {
         self.ask::<ThreadTurnsList>(Asked::EarlierTurns { thread: thread.to_owned() }, &params);
     }
 
+    pub(super) fn ask_agent_turns(&mut self, thread: &str) {
+        let params = json!({ "threadId": thread, "limit": EARLIER_TURNS, "itemsView": "full" });
+        self.ask::<ThreadTurnsList>(Asked::AgentTurns { thread: thread.to_owned() }, &params);
+    }
+
     /// Opens the thread. Without a page of turns, because a server knows no such pages, the answer has them all.
     pub(super) fn ask_open(&mut self, thread: &str, earlier: Option<Value>) {
         let choices = std::mem::take(&mut self.choices);
@@ -152,6 +166,11 @@ impl TerminalState {
     pub(super) fn ask_steer(&mut self, thread: &str, turn: &str, text: &str) {
         let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": self.input_of(text) });
         self.ask::<TurnSteer>(Asked::Steer { text: text.to_owned() }, &params);
+    }
+
+    pub(super) fn ask_steer_agent(&mut self, thread: &str, turn: &str, text: &str) {
+        let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": self.input_of(text) });
+        self.ask::<TurnSteer>(Asked::TellAgent { thread: thread.to_owned(), text: text.to_owned() }, &params);
     }
 
     pub(super) fn tell_interrupt(&mut self, thread: &str, turn: &str) {

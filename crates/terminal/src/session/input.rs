@@ -25,6 +25,7 @@ impl TerminalState {
             KeyCode::Char('c') if control => self.control_c(),
             KeyCode::Char('d') if control && self.editor.is_empty() => self.leave(),
             KeyCode::Char('z') if control => self.effects.push(TerminalEffect::Sleep),
+            KeyCode::Esc if !self.editor_is_searching() && self.shown_agent.is_some() => self.show_thread(),
             KeyCode::Esc if !self.editor_is_searching() => self.interrupt(),
             KeyCode::Enter if self.sends(key) => self.enter(false),
             KeyCode::Tab => self.enter(true),
@@ -128,9 +129,13 @@ impl TerminalState {
         } else if text.starts_with('/') && self.slash(&text) {
             return;
         }
+        if self.shown_agent.is_some() {
+            self.tell_agent(&text);
+            return;
+        }
         match (self.running(), is_for_later) {
             (Some((thread, turn)), false) => {
-                self.sent.push_back(text.clone());
+                self.items.sent.push_back(text.clone());
                 self.ask_steer(&thread, &turn, &text);
             }
             _ => {
@@ -147,7 +152,7 @@ impl TerminalState {
         let Some(thread) = self.thread.as_ref().map(|thread| thread.id.clone()) else { return };
         let Some(text) = self.queue.pop_front() else { return };
         self.turn = Some(RunningTurn { id: None, began: self.now, is_stopping: false });
-        self.sent.push_back(text.clone());
+        self.items.sent.push_back(text.clone());
         self.ask_turn(&thread, &text);
     }
 }

@@ -9,7 +9,7 @@ use crate::advice::{FailedWork, WriteAccess, advice};
 use crate::diff::{counts, diff};
 use crate::markdown::MarkdownStream;
 use crate::rows::{Ink, ScreenRow, indented, rows};
-use crate::safe::{one_line, readable};
+use crate::safe::readable;
 use crate::shell::script;
 
 /// Rows of a finished command's output: its end says most.
@@ -40,7 +40,7 @@ impl TerminalState {
             "reasoning" => self.begin_live(&id, LiveKind::Reasoning { text: String::new() }),
             kind => {
                 if kind == "fileChange" {
-                    self.keep_patch(&self.own_id(), item);
+                    self.keep_patch(&self.items_thread(), item);
                 }
                 if let Some(what) = self.work(item) {
                     let tail = text(&item["aggregatedOutput"]);
@@ -65,29 +65,31 @@ impl TerminalState {
         let id = text(&item["id"]);
         match item["type"].as_str().unwrap_or_default() {
             // The reviewer's prompt is no message of the user.
-            "userMessage" if std::mem::take(&mut self.is_review_beginning) => {}
+            "userMessage" if std::mem::take(&mut self.items.is_review_beginning) => {}
             "userMessage" => self.user_message(&item["content"]),
             // The thread's message after a review repeats it.
-            "agentMessage" if self.review.take_if(|review| *review == text(&item["text"])).is_some() => {
-                drop(self.live.take(&id));
+            "agentMessage"
+                if self.items.review.take_if(|review| *review == text(&item["text"])).is_some() =>
+            {
+                drop(self.items.live.take(&id));
             }
             "agentMessage" => self.message_end(&id, &text(&item["text"])),
             "plan" => {
-                self.live.take(&id);
+                self.items.live.take(&id);
                 self.say(crate::markdown::markdown(&text(&item["text"])));
             }
             "reasoning" => self.reasoning_end(&id, &item["summary"]),
             "exitedReviewMode" => {
                 let review = text(&item["review"]);
                 self.say(crate::markdown::markdown(&review));
-                self.review = Some(review);
+                self.items.review = Some(review);
             }
             "collabAgentToolCall" => {
-                self.agents_changed(&item["agentsStates"]);
+                self.agents_changed(item);
                 self.work_end(item);
             }
             kind => {
-                self.is_review_beginning = kind == "enteredReviewMode";
+                self.items.is_review_beginning = kind == "enteredReviewMode";
                 self.work_end(item);
             }
         }
@@ -104,8 +106,8 @@ impl TerminalState {
             };
             said.push_str(&shown);
         }
-        if let Some(at) = self.sent.iter().position(|sent| said.ends_with(sent.as_str())) {
-            self.sent.remove(at);
+        if let Some(at) = self.items.sent.iter().position(|sent| said.ends_with(sent.as_str())) {
+            self.items.sent.remove(at);
         }
         let mark = self.glyphs.prompt;
         let mut shown = Vec::new();
@@ -117,7 +119,7 @@ impl TerminalState {
     }
 
     fn reasoning_end(&mut self, id: &str, summary: &Value) {
-        self.live.take(id);
+        self.items.live.take(id);
         let parts = summary.as_array().into_iter().flatten().filter_map(Value::as_str);
         let summary: String = parts.map(|part| format!("{}\n", part.trim().replace("**", ""))).collect();
         if !summary.trim().is_empty() {
@@ -172,7 +174,7 @@ impl TerminalState {
     }
 
     fn work_end(&mut self, item: &Value) {
-        let live = self.live.take(&text(&item["id"]));
+        let live = self.items.live.take(&text(&item["id"]));
         let Some(what) = self.work(item) else { return };
         let status = item["status"].as_str().unwrap_or("completed");
         let (mark, ink) = match status {
@@ -233,8 +235,13 @@ impl TerminalState {
                     LiveKind::Work { tail, .. } => Some(tail),
                     _ => None,
                 });
-                let output =
+                let mut output =
                     item["aggregatedOutput"].as_str().map(str::to_owned).or(tail).unwrap_or_default();
+                if status == "declined" {
+                    // The reason names the command as it would have been run, which says less to a person.
+                    let command = text(&item["command"]);
+                    output = output.replacen(&command, &script(&command), 1);
+                }
                 self.end_of(&output, most)
             }
             // A patch that was asked about has been shown whole.
@@ -264,7 +271,7 @@ impl TerminalState {
     }
 
     fn has_shown_patch(&self, item: &Value) -> bool {
-        let key = (self.own_id(), text(&item["id"]));
+        let key = (self.items_thread(), text(&item["id"]));
         self.asked_patches.get(&key).is_some_and(|patch| patch.is_shown)
     }
 
@@ -282,15 +289,6 @@ impl TerminalState {
             shown.push(ScreenRow::new(Ink::Faint, &mark).with(Ink::Faint, line).hanging(4).literal());
         }
         shown
-    }
-
-    fn agents_changed(&mut self, states: &Value) {
-        for (thread, state) in states.as_object().into_iter().flatten() {
-            let status = one_line(&text(&state["status"]));
-            let message =
-                state["message"].as_str().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
-            self.agents.insert(thread.clone(), format!("{status}{message}"));
-        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Items in progress: redrawn while they grow, and printed once when they end.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::TerminalState;
-use super::facts::{clock, short_id};
+use super::facts::clock;
 use crate::markdown::MarkdownStream;
 use crate::rows::{Ink, ScreenRow, rows};
 use crate::safe::{one_line, readable};
@@ -12,8 +13,6 @@ use crate::safe::{one_line, readable};
 const TAIL_ROWS: usize = 5;
 /// Bytes of it that are kept for that.
 const TAIL_BYTES: usize = 4_096;
-/// Child agents that are shown at once.
-const AGENT_ROWS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct LiveItem {
@@ -37,6 +36,20 @@ pub(super) enum LiveKind {
         what: String,
         tail: String,
     },
+}
+
+/// The items of one thread: its own, or those of the agent that the user looks at.
+#[derive(Debug, Default)]
+pub(super) struct ShownItems {
+    /// The agent's thread. None for the thread of the session.
+    pub(super) agent: Option<String>,
+    pub(super) live: LiveItems,
+    /// Sent, and not yet told back by the server.
+    pub(super) sent: VecDeque<String>,
+    pub(super) plan: Vec<ScreenRow>,
+    /// The review that was shown last.
+    pub(super) review: Option<String>,
+    pub(super) is_review_beginning: bool,
 }
 
 #[derive(Debug, Default)]
@@ -68,14 +81,15 @@ impl LiveItems {
 
 impl TerminalState {
     pub(super) fn begin_live(&mut self, id: &str, kind: LiveKind) {
-        self.live.add(LiveItem { id: id.to_owned(), began: self.now, kind });
+        self.items.live.add(LiveItem { id: id.to_owned(), began: self.now, kind });
     }
 
     pub(super) fn message_delta(&mut self, id: &str, delta: &str) {
-        if self.live.get(id).is_none() {
+        if self.items.live.get(id).is_none() {
             self.begin_live(id, LiveKind::Message { text: MarkdownStream::default(), has_begun: false });
         }
-        let Some(LiveItem { kind: LiveKind::Message { text, has_begun }, .. }) = self.live.get(id) else {
+        let Some(LiveItem { kind: LiveKind::Message { text, has_begun }, .. }) = self.items.live.get(id)
+        else {
             return;
         };
         let whole = text.push(delta);
@@ -92,7 +106,7 @@ impl TerminalState {
 
     /// The last line of a message. The whole text, where nothing came before.
     pub(super) fn message_end(&mut self, id: &str, whole: &str) {
-        let Some(LiveItem { kind: LiveKind::Message { mut text, has_begun }, .. }) = self.live.take(id)
+        let Some(LiveItem { kind: LiveKind::Message { mut text, has_begun }, .. }) = self.items.live.take(id)
         else {
             self.say(crate::markdown::markdown(whole));
             return;
@@ -107,7 +121,9 @@ impl TerminalState {
     }
 
     pub(super) fn output_delta(&mut self, id: &str, delta: &str) {
-        let Some(LiveItem { kind: LiveKind::Work { tail, .. }, .. }) = self.live.get(id) else { return };
+        let Some(LiveItem { kind: LiveKind::Work { tail, .. }, .. }) = self.items.live.get(id) else {
+            return;
+        };
         tail.push_str(delta);
         if tail.len() > 2 * TAIL_BYTES {
             let from = tail.len() - TAIL_BYTES;
@@ -117,17 +133,17 @@ impl TerminalState {
     }
 
     pub(super) fn reasoning_delta(&mut self, id: &str, delta: &str) {
-        if self.live.get(id).is_none() {
+        if self.items.live.get(id).is_none() {
             self.begin_live(id, LiveKind::Reasoning { text: String::new() });
         }
-        if let Some(LiveItem { kind: LiveKind::Reasoning { text }, .. }) = self.live.get(id) {
+        if let Some(LiveItem { kind: LiveKind::Reasoning { text }, .. }) = self.items.live.get(id) {
             text.push_str(delta);
         }
     }
 
     /// Items that never ended are printed as they are.
     pub(super) fn flush_live(&mut self) {
-        for item in self.live.take_all() {
+        for item in self.items.live.take_all() {
             match item.kind {
                 LiveKind::Message { mut text, has_begun } => {
                     let last = text.finish();
@@ -152,7 +168,7 @@ impl TerminalState {
     /// The rows of items in progress, for the live region.
     pub(super) fn live_rows(&self) -> Vec<ScreenRow> {
         let mut shown = Vec::new();
-        for item in self.live.iter() {
+        for item in self.items_in_view().live.iter() {
             match &item.kind {
                 LiveKind::Message { text, .. } => shown.extend(text.unfinished()),
                 LiveKind::Reasoning { text } => {
@@ -171,18 +187,6 @@ impl TerminalState {
         }
         shown.extend(self.agent_rows());
         shown
-    }
-
-    /// Child agents that are at work, also after our own turn.
-    fn agent_rows(&self) -> Vec<ScreenRow> {
-        const OVER: &[&str] = &["completed", "failed", "interrupted", "errored", "shutdown", "notFound"];
-        let is_over = |state: &str| OVER.iter().any(|word| state.starts_with(word));
-        let busy = self.agents.iter().filter(|(_, state)| !is_over(state));
-        let row = |(thread, state): (&String, &String)| {
-            ScreenRow::new(Ink::Busy, format!("{} agent {} ", self.glyphs.busy, short_id(thread)))
-                .with(Ink::Faint, state)
-        };
-        busy.take(AGENT_ROWS).map(row).collect()
     }
 
     fn tail(&self, output: &str) -> Vec<ScreenRow> {

@@ -1,6 +1,7 @@
 //! The session: what the user does and what the server says come in, and what is to be sent and shown comes out. It
 //! has no clock, no terminal and no connection.
 
+mod agents;
 mod answers;
 mod approval;
 mod calls;
@@ -31,10 +32,11 @@ use serde_json::Value;
 pub use self::prompts::PromptTemplate;
 pub use self::start::{SessionStart, ThreadChoices};
 
+use self::agents::{ChildAgent, ShownAgent};
 use self::calls::Asked;
 use self::facts::{OpenThread, RunningTurn, Spending};
 use self::items::AskedPatch;
-use self::live::LiveItems;
+use self::live::ShownItems;
 use self::popup::Popup;
 use self::questions::ShownQuestion;
 use crate::editor::{InputEditor, InputHistory};
@@ -115,28 +117,30 @@ pub(crate) struct TerminalState {
     /// Settings that the user chose for the next turns.
     choices: ThreadChoices,
     turn: Option<RunningTurn>,
-    live: LiveItems,
+    /// Why the last request was sent again.
+    retry_reason: Option<String>,
+    items: ShownItems,
     spent: Spending,
     editor: InputEditor,
     popup: Option<Popup>,
     is_searching_files: bool,
     questions: VecDeque<ShownQuestion>,
-    /// Sent, and not yet told back by the server.
-    sent: VecDeque<String>,
     /// To be sent when the turn has ended.
     queue: VecDeque<String>,
     /// All changes of the turn.
     diff: String,
-    plan: Vec<ScreenRow>,
-    /// The review that was shown last.
-    review: Option<String>,
-    is_review_beginning: bool,
     /// The changes of patches that may be asked about, by their threads and items.
     asked_patches: BTreeMap<(String, String), AskedPatch>,
     /// Items that the user was asked about in this turn: what is refused then needs no way out.
     asked_items: BTreeSet<String>,
     /// Child agents by their thread ids.
-    agents: BTreeMap<String, String>,
+    agents: BTreeMap<String, ChildAgent>,
+    /// The agent that the user looks at, in place of the thread.
+    shown_agent: Option<ShownAgent>,
+    /// Rows of the thread that came meanwhile, the oldest first.
+    aside: VecDeque<ScreenRow>,
+    /// Rows are printed later, when the user looks at the thread again.
+    is_aside: bool,
     last_key: Option<Duration>,
     /// When leaving was asked for the first time.
     wants_to_leave: Option<Duration>,
@@ -160,21 +164,21 @@ impl TerminalState {
             thread: None,
             choices,
             turn: None,
-            live: LiveItems::default(),
+            retry_reason: None,
+            items: ShownItems::default(),
             spent: Spending::default(),
             editor: InputEditor::default(),
             popup: None,
             is_searching_files: false,
             questions: VecDeque::new(),
-            sent: VecDeque::new(),
             queue: VecDeque::new(),
             diff: String::new(),
-            plan: Vec::new(),
-            review: None,
-            is_review_beginning: false,
             asked_patches: BTreeMap::new(),
             asked_items: BTreeSet::new(),
             agents: BTreeMap::new(),
+            shown_agent: None,
+            aside: VecDeque::new(),
+            is_aside: false,
             last_key: None,
             wants_to_leave: None,
             is_over: false,
@@ -215,7 +219,9 @@ impl TerminalState {
     }
 
     fn print(&mut self, rows: Vec<ScreenRow>) {
-        if let Some(TerminalEffect::Print(earlier)) = self.effects.last_mut() {
+        if self.is_aside {
+            self.keep_for_later(rows);
+        } else if let Some(TerminalEffect::Print(earlier)) = self.effects.last_mut() {
             earlier.extend(rows);
         } else if !rows.is_empty() {
             self.effects.push(TerminalEffect::Print(rows));
@@ -242,6 +248,7 @@ impl TerminalState {
         if self.is_over {
             return;
         }
+        self.show_thread();
         self.flush_live();
         self.trouble(&format!("the server is gone: {why}"));
         self.goodbye();
@@ -253,6 +260,7 @@ impl TerminalState {
         if self.is_over {
             return;
         }
+        self.show_thread();
         self.flush_live();
         // A turn of a server elsewhere goes on without us.
         if let (None, Some((thread, turn))) = (&self.options.remote, self.running()) {

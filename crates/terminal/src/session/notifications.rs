@@ -36,18 +36,34 @@ impl TerminalState {
             }
             "serverRequest/resolved" => self.withdrawn(&params["requestId"]),
             _ if params.get("threadId").is_some() && !self.is_ours(&params["threadId"]) => {
-                self.told_of_other(method, params);
+                self.told_of_agent(method, params);
             }
-            _ => self.told_of_thread(method, params),
+            _ => self.put_aside(|state| state.told_of_thread(method, params)),
         }
     }
 
     fn told_of_thread(&mut self, method: &str, params: &Value) {
-        let (item, delta) = (text(&params["itemId"]), text(&params["delta"]));
         match method {
             "turn/started" => self.turn_started(&params["turn"]),
             "turn/completed" => self.turn_completed(params),
             "turn/diff/updated" => self.diff = text(&params["diff"]),
+            "thread/tokenUsage/updated" => self.spent.update(&params["tokenUsage"]),
+            "thread/name/updated" => {
+                if let Some(thread) = &mut self.thread {
+                    thread.name = params["threadName"].as_str().map(str::to_owned);
+                }
+            }
+            "model/rerouted" => {
+                self.note(&format!("the provider answers with the model {}", text(&params["toModel"])));
+            }
+            _ => self.told_of_items(method, params),
+        }
+    }
+
+    /// Notifications that are shown alike for the thread and for an agent.
+    pub(super) fn told_of_items(&mut self, method: &str, params: &Value) {
+        let (item, delta) = (text(&params["itemId"]), text(&params["delta"]));
+        match method {
             "turn/plan/updated" => self.plan_updated(params),
             "item/started" => self.item_started(&params["item"]),
             "item/completed" => self.item_completed(&params["item"]),
@@ -61,58 +77,30 @@ impl TerminalState {
             }
             "item/reasoning/summaryTextDelta" => self.reasoning_delta(&item, &delta),
             "item/reasoning/summaryPartAdded" => self.reasoning_delta(&item, "\n"),
-            "thread/tokenUsage/updated" => self.spent.update(&params["tokenUsage"]),
-            "thread/name/updated" => {
-                if let Some(thread) = &mut self.thread {
-                    thread.name = params["threadName"].as_str().map(str::to_owned);
-                }
-            }
-            "model/rerouted" => {
-                self.note(&format!("the provider answers with the model {}", text(&params["toModel"])));
-            }
             "error" => self.error(params),
             _ => {}
         }
     }
 
-    /// Child agents: only what a user would want to know in between.
-    fn told_of_other(&mut self, method: &str, params: &Value) {
-        let thread = text(&params["threadId"]);
-        match method {
-            "turn/started" => drop(self.agents.insert(thread, "running".to_owned())),
-            "turn/completed" => {
-                let status = text(&params["turn"]["status"]);
-                self.turn_left(&thread);
-                self.agents.insert(thread, status);
-            }
-            "item/started" => {
-                if params["item"]["type"].as_str() == Some("fileChange") {
-                    self.keep_patch(&thread, &params["item"]);
-                }
-                if let Some(what) = self.work(&params["item"]) {
-                    self.agents.insert(thread, one_line(&what));
-                }
-            }
-            _ => {}
-        }
-    }
-
     /// The turn of a thread is over, and with it what was asked in it. Agents work on after the turn of their parent.
-    fn turn_left(&mut self, thread: &str) {
+    pub(super) fn turn_left(&mut self, thread: &str) {
         self.withdraw_all(thread);
         self.asked_patches.retain(|(of, _), _| of != thread);
     }
 
     fn warning(&mut self, params: &Value) {
         let details = params["details"].as_str().map(|details| format!(": {details}")).unwrap_or_default();
-        let line = one_line(&format!("{}{details}", text(&params["summary"])));
+        let summary = text(&params["summary"]);
+        let summary = if details.is_empty() { summary.as_str() } else { summary.trim_end_matches('.') };
+        let line = one_line(&format!("{summary}{details}"));
         self.say(vec![ScreenRow::new(Ink::Careful, format!("! {line}")).hanging(2)]);
     }
 
     fn turn_started(&mut self, turn: &Value) {
         let id = turn["id"].as_str().map(str::to_owned);
         self.diff.clear();
-        self.plan.clear();
+        self.retry_reason = None;
+        self.items.plan.clear();
         if let Some(thread) = &mut self.thread {
             thread.has_turns = true;
         }
@@ -125,7 +113,7 @@ impl TerminalState {
     fn turn_completed(&mut self, params: &Value) {
         self.flush_live();
         self.turn_left(&self.own_id());
-        self.sent.clear();
+        self.items.sent.clear();
         self.asked_items.clear();
         let turn = &params["turn"];
         if let Some(cost) = params["cost"]["amount"].as_f64() {
@@ -188,8 +176,8 @@ impl TerminalState {
                 ScreenRow::new(ink, format!("{mark} ")).with(Ink::Plain, one_line(&text(&step["step"])));
             shown.push(row.hanging(2));
         }
-        if shown != self.plan {
-            self.plan.clone_from(&shown);
+        if shown != self.items.plan {
+            self.items.plan.clone_from(&shown);
             self.say(shown);
         }
     }
@@ -199,9 +187,12 @@ impl TerminalState {
         if params["willRetry"].as_bool() == Some(true) {
             let error = &params["error"];
             let details = error["additionalDetails"].as_str().filter(|details| !details.trim().is_empty());
-            let why = details.map(|details| format!(" ({details})")).unwrap_or_default();
-            let line = one_line(&format!("{}{why}", text(&error["message"])));
-            self.say(vec![ScreenRow::new(Ink::Careful, format!("! {line}; trying again")).hanging(2)]);
+            let why = one_line(details.unwrap_or(&text(&error["message"])));
+            // A provider that fails in the same way again and again is told of once.
+            if self.retry_reason.as_ref() != Some(&why) {
+                self.say(vec![ScreenRow::new(Ink::Careful, format!("! {why}; trying again")).hanging(2)]);
+                self.retry_reason = Some(why);
+            }
         }
     }
 }

@@ -44,6 +44,10 @@ pub(super) enum PickAction {
     Prompt(String),
     File(String),
     Resume(String),
+    /// By its thread.
+    Agent(String),
+    /// The thread itself, after an agent.
+    Thread,
     Model(String),
     Approvals {
         policy: &'static str,
@@ -115,6 +119,8 @@ impl TerminalState {
                 self.close_files();
             }
             PickAction::Resume(id) => self.ask_resume(&id),
+            PickAction::Agent(thread) => self.show_agent(&thread),
+            PickAction::Thread => self.show_thread(),
             PickAction::Model(name) => self.set_model(&name),
             PickAction::Approvals { policy, sandbox } => self.set_approvals(policy, sandbox),
         }
@@ -125,7 +131,7 @@ impl TerminalState {
         if matches!(&self.popup, Some(Popup { kind: PopupKind::Choice { .. }, .. })) {
             return;
         }
-        if !self.questions.is_empty() {
+        if !self.questions.is_empty() && !self.is_typing_command() {
             self.popup = None;
             return;
         }

@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use super::TerminalState;
 use super::approval::{ApprovalMode, AskedApproval};
-use super::facts::short_id;
 use super::form::Form;
 use crate::rows::{Ink, ScreenRow};
 
@@ -23,7 +22,7 @@ pub(super) struct ShownQuestion {
     pub(super) id: Value,
     pub(super) kind: QuestionKind,
     /// The thread it belongs to, and the turn: ours, or those of an agent.
-    thread: String,
+    pub(super) thread: String,
     turn: Option<String>,
     /// What is asked about a patch whose changes were not told yet.
     unseen_patch: Option<Value>,
@@ -75,8 +74,8 @@ impl TerminalState {
     /// Says which agent asks, where it is not the thread itself.
     fn asker_row(&self, params: &Value) -> Option<ScreenRow> {
         let thread = params["threadId"].as_str().filter(|_| !self.is_ours(&params["threadId"]))?;
-        let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
-        Some(ScreenRow::new(Ink::Faint, who))
+        let who = format!("  asked by the agent {}", self.agent_name(thread));
+        Some(ScreenRow::new(Ink::Faint, who).hanging(2))
     }
 
     /// Whoever opens a thread is asked before the items are told that are open: then the question is shown again, whole.
@@ -94,8 +93,10 @@ impl TerminalState {
             open.counts_from = Some(self.now + HOLD_KEYS);
             let shown = std::mem::take(&mut approval.shown);
             open.kind = QuestionKind::Approval(approval);
-            self.say(shown);
-            self.print_for_dumb(Self::question_rows);
+            self.print_now(|state| {
+                state.say(shown);
+                state.print_for_dumb(Self::question_rows);
+            });
         } else {
             open.kind = QuestionKind::Approval(approval);
         }
@@ -114,8 +115,10 @@ impl TerminalState {
         };
         self.popup = None;
         self.set_secret();
-        self.say(shown);
-        self.print_for_dumb(Self::question_rows);
+        self.print_now(|state| {
+            state.say(shown);
+            state.print_for_dumb(Self::question_rows);
+        });
     }
 
     /// Where there is no region, what would be in it.
@@ -168,7 +171,8 @@ impl TerminalState {
         let Some(at) = self.questions.iter().position(|open| open.id == *id) else { return };
         let Some(open) = self.questions.remove(at) else { return };
         if at == 0 && open.counts_from.is_some() {
-            self.print(vec![ScreenRow::new(Ink::Faint, "  answered elsewhere, or no longer needed")]);
+            let told = ScreenRow::new(Ink::Faint, "  answered elsewhere, or no longer needed");
+            self.print_now(|state| state.print(vec![told]));
             self.after_question(&open);
         }
     }
@@ -197,7 +201,9 @@ impl TerminalState {
         match &mut open.kind {
             QuestionKind::Approval(approval) => match approval.mode {
                 ApprovalMode::Keys => self.approval_key(key),
-                ApprovalMode::Editing | ApprovalMode::Telling => self.approval_text_key(key),
+                ApprovalMode::Editing | ApprovalMode::Telling | ApprovalMode::Command => {
+                    self.approval_text_key(key)
+                }
             },
             QuestionKind::Form(_) => self.form_key(key),
         }
@@ -253,6 +259,12 @@ impl TerminalState {
                 approval.mode = ApprovalMode::Editing;
                 self.editor.set(&edit.unwrap_or_default().script);
             }
+            // Else the letters of a command would be answers.
+            (None, '/') => {
+                approval.mode = ApprovalMode::Command;
+                self.editor.set("/");
+                self.refresh_popup();
+            }
             (None, 'w' | 'W') if can_tell => approval.mode = ApprovalMode::Telling,
             // Whoever begins to write means a word to the model.
             (None, letter) if can_tell && letter.is_alphanumeric() => {
@@ -277,6 +289,8 @@ impl TerminalState {
                 self.approval_text();
                 true
             }
+            // Nothing here is for after the turn.
+            KeyCode::Tab => true,
             _ => false,
         }
     }
@@ -298,8 +312,26 @@ impl TerminalState {
                 );
             }
             ApprovalMode::Telling => self.tell_instead(&text),
+            ApprovalMode::Command => self.command_meanwhile(&text),
             ApprovalMode::Keys => {}
         }
+    }
+
+    /// A command of ours, while the question stays.
+    fn command_meanwhile(&mut self, line: &str) {
+        if let Some(approval) = self.approval() {
+            approval.mode = ApprovalMode::Keys;
+        }
+        self.editor.take();
+        self.popup = None;
+        if !self.slash(line) {
+            self.note("only a command of /help can be given while a question waits");
+        }
+    }
+
+    pub(super) fn is_typing_command(&self) -> bool {
+        let open = self.questions.front().map(|open| &open.kind);
+        matches!(open, Some(QuestionKind::Approval(approval)) if approval.mode == ApprovalMode::Command)
     }
 
     fn tell_instead(&mut self, text: &str) {
@@ -311,7 +343,7 @@ impl TerminalState {
             (Some(reply), _, _) => self.answer(&reply, told),
             (None, Some(reply), Some((thread, turn))) => {
                 self.answer(&reply, told);
-                self.sent.push_back(text.to_owned());
+                self.items.sent.push_back(text.to_owned());
                 self.ask_steer(&thread, &turn, text);
             }
             _ => {}
@@ -366,6 +398,11 @@ impl TerminalState {
             QuestionKind::Form(_) => {
                 self.editor.set(line);
                 self.form_enter();
+            }
+            QuestionKind::Approval(approval)
+                if line.starts_with('/') && approval.mode == ApprovalMode::Keys =>
+            {
+                self.command_meanwhile(line);
             }
             QuestionKind::Approval(approval) => {
                 let mut letters = line.chars();

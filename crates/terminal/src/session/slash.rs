@@ -37,7 +37,7 @@ pub(super) const COMMANDS: &[SlashCommand] = &[
     SlashCommand { name: "/resume", about: "go on with another thread", run: TerminalState::slash_resume },
     SlashCommand {
         name: "/agents",
-        about: "show the agents of this thread",
+        about: "look at an agent of this thread, and back",
         run: TerminalState::slash_agents,
     },
     SlashCommand { name: "/status", about: "show what is in use", run: TerminalState::slash_status },
@@ -95,14 +95,10 @@ impl TerminalState {
 
     fn slash_approvals(&mut self, policy: &str) {
         const CHOICES: &[(&str, &str, &str)] = &[
-            (
-                "untrusted",
-                "read-only",
-                "nothing is written, and every command that is not known to be safe is asked about",
-            ),
+            ("untrusted", "read-only", "nothing is written; asks about commands"),
             ("on-request", "read-only", "nothing is written unless you agree"),
-            ("on-request", "workspace-write", "this folder may be written; what goes beyond is asked about"),
-            ("never", "workspace-write", "this folder may be written; what goes beyond is refused"),
+            ("on-request", "workspace-write", "writes here; asks about what goes beyond"),
+            ("never", "workspace-write", "writes here; what goes beyond is refused"),
             ("never", "danger-full-access", "no sandbox and no questions"),
         ];
         if let Some((policy, _, _)) = CHOICES.iter().find(|(known, _, _)| *known == policy) {
@@ -114,7 +110,12 @@ impl TerminalState {
             detail: (*about).to_owned(),
             action: PickAction::Approvals { policy, sandbox },
         };
+        let now = self.thread.as_ref().map(|thread| (thread.approvals.as_str(), thread.sandbox.as_str()));
+        let at = CHOICES.iter().position(|(policy, sandbox, _)| now == Some((policy, sandbox)));
         self.pick("What may the agent do?", CHOICES.iter().map(entry).collect());
+        if let (Some(popup), Some(at)) = (&mut self.popup, at) {
+            popup.at = at;
+        }
     }
 
     pub(super) fn set_approvals(&mut self, policy: &str, sandbox: &str) {
@@ -172,20 +173,6 @@ impl TerminalState {
         }
         self.choices = self.options.start.choices().clone();
         self.ask_start();
-    }
-
-    fn slash_agents(&mut self, _rest: &str) {
-        if self.agents.is_empty() {
-            self.note("no agent was started in this thread");
-            return;
-        }
-        let row = |(thread, state): (&String, &String)| {
-            ScreenRow::plain(format!("{}  ", super::facts::short_id(thread)))
-                .with(Ink::Faint, state)
-                .hanging(2)
-        };
-        let shown: Vec<ScreenRow> = self.agents.iter().map(row).collect();
-        self.say(shown);
     }
 
     fn slash_status(&mut self, _rest: &str) {

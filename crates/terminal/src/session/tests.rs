@@ -917,6 +917,18 @@ fn an_earlier_thread_is_shown_again_and_gone_on_with() {
 }
 
 #[test]
+fn how_an_earlier_turn_ended_is_shown() {
+    let start = SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
+    let mut stage = Stage::with(SMALL, start, None);
+    stage.answer("initialize", json!({}));
+    stage.resume(opened(json!([
+        { "id": "1", "status": "interrupted", "items": [] },
+        { "id": "2", "status": "failed", "items": [], "error": { "message": "the sky fell" } },
+    ])));
+    assert!(stage.printed().ends_with("\nstopped\n\n✗ the sky fell\n"), "{}", stage.printed());
+}
+
+#[test]
 fn of_a_long_thread_the_last_turns_are_read() {
     let start = || SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
     let turn = |text: &str| {
@@ -1088,7 +1100,10 @@ fn failures_and_retries_are_one_line_each() {
     let mut stage = Stage::running(SMALL);
     let retry = json!({ "message": "Reconnecting... 1/5", "additionalDetails": "429: slow down" });
     stage.tell("error", json!({ "error": retry, "willRetry": true }));
-    assert!(stage.printed().ends_with("! Reconnecting... 1/5 (429: slow down); trying again\n"));
+    assert!(stage.printed().ends_with("\n! 429: slow down; trying again\n"));
+    let again = json!({ "message": "Reconnecting... 2/5", "additionalDetails": "429: slow down" });
+    stage.tell("error", json!({ "error": again, "willRetry": true }));
+    assert_eq!(stage.printed().matches("trying again").count(), 1, "the same reason is told once");
     let error = json!({ "message": "429 Too Many Requests", "additionalDetails": null });
     stage.tell("error", json!({ "error": error, "willRetry": false }));
     let turn = json!({ "id": "turn-1", "status": "failed", "error": error });
@@ -1134,17 +1149,36 @@ fn hostile_text_never_commands_the_terminal() {
     assert!(bad.is_empty(), "{bad:?}");
 }
 
-#[test]
-fn agents_are_seen_at_work_and_listed() {
+/// A turn of the thread that has started an agent.
+fn with_agent() -> Stage {
     let mut stage = Stage::running(SMALL);
     let states = json!({ AGENT: { "status": "running", "message": null } });
     stage.item(
         "completed",
         json!({
             "type": "collabAgentToolCall", "id": "a1", "tool": "spawnAgent", "status": "completed",
-            "prompt": "look for the cause", "agentsStates": states,
+            "prompt": "look for the cause", "receiverThreadIds": [AGENT], "agentsStates": states,
         }),
     );
+    stage.tell_of_agent("turn/started", json!({ "turn": { "id": "turn-9" } }));
+    stage
+}
+
+/// Looks at the agent, whose turn has said this so far.
+fn looking_at_agent(said: &str) -> Stage {
+    let mut stage = with_agent();
+    stage.types("/agents");
+    stage.key(KeyCode::Enter);
+    stage.types("1");
+    let message = json!({ "type": "agentMessage", "id": "g1", "text": said });
+    let turn = json!({ "id": "turn-9", "status": "inProgress", "items": [message] });
+    stage.answer("thread/turns/list", json!({ "data": [turn], "nextCursor": null }));
+    stage
+}
+
+#[test]
+fn agents_are_seen_at_work_and_listed() {
+    let mut stage = with_agent();
     assert!(stage.printed().contains("✓ start an agent: look for the cause"), "{}", stage.printed());
     stage.tell_of_agent("item/started", json!({ "item": command("inProgress") }));
     assert!(stage.screen().contains("• agent 02b2f2b2-0000 run sh test.sh"), "{}", stage.screen());
@@ -1153,9 +1187,110 @@ fn agents_are_seen_at_work_and_listed() {
     assert!(stage.screen().contains("• agent"), "agents work on");
     stage.types("/agents");
     stage.key(KeyCode::Enter);
-    assert!(stage.printed().contains("02b2f2b2-0000  run sh test.sh"), "{}", stage.printed());
+    assert_snapshot!("agents_80x24", stage.screen());
+    stage.key(KeyCode::Esc);
     stage.tell_of_agent("turn/completed", json!({ "turn": { "id": "turn-9", "status": "completed" } }));
     assert!(!stage.screen().contains("• agent"));
+}
+
+#[test]
+fn an_agent_is_looked_at_and_the_thread_is_gone_back_to() {
+    let mut stage = looking_at_agent("I begin with the tests.");
+    assert_eq!(stage.last("thread/turns/list")["params"]["threadId"], AGENT);
+    stage.tell_of_agent("item/started", json!({ "item": command("inProgress") }));
+    let delta = json!({ "itemId": "c1", "delta": "one test failed\n" });
+    stage.tell_of_agent("item/commandExecution/outputDelta", delta);
+    assert_snapshot!("agent_80x24", stage.screen());
+    let before = stage.printed();
+    stage.item("completed", json!({ "type": "agentMessage", "id": "m1", "text": "The thread goes on." }));
+    stage.end_turn("completed");
+    assert_eq!(stage.printed(), before, "what the thread does is kept for later");
+    stage.tell_of_agent("item/completed", json!({ "item": command("completed") }));
+    stage.tell_of_agent("turn/completed", json!({ "turn": { "id": "turn-9", "status": "completed" } }));
+    let after = stage.printed();
+    assert!(after.contains("✓ run sh test.sh") && after.contains("the agent has ended its turn"), "{after}");
+    stage.key(KeyCode::Esc);
+    let back = stage.printed().split("back in the thread\n").nth(1).expect("the thread").to_owned();
+    assert!(back.contains("The thread goes on.") && back.contains("took"), "{back}");
+    let stopped = stage.sent.iter().any(|message| message["method"] == "turn/interrupt");
+    let status = stage.screen().lines().last().unwrap_or_default().to_owned();
+    assert!(!stopped && status.starts_with("offline"), "{status}");
+}
+
+#[test]
+fn what_is_typed_is_for_the_agent_that_is_looked_at() {
+    let mut stage = looking_at_agent("I begin.");
+    stage.types("leave the tests alone");
+    stage.key(KeyCode::Enter);
+    let steer = &stage.last("turn/steer")["params"];
+    assert_eq!((&steer["threadId"], &steer["expectedTurnId"]), (&json!(AGENT), &json!("turn-9")));
+    assert!(stage.screen().contains("sent: leave the tests alone"), "{}", stage.screen());
+    stage.refuse("turn/steer", "the turn is over");
+    assert_eq!(stage.state.editor.text(), "leave the tests alone", "it is given back");
+    stage.tell_of_agent("turn/completed", json!({ "turn": { "id": "turn-9", "status": "completed" } }));
+    stage.key(KeyCode::Enter);
+    assert!(stage.printed().contains("this agent does nothing right now"), "{}", stage.printed());
+    assert_eq!(stage.state.editor.text(), "leave the tests alone");
+}
+
+#[test]
+fn an_agent_that_waits_is_marked_and_its_question_is_asked_wherever_one_looks() {
+    let mut stage = with_agent();
+    stage.tell_of_agent("item/started", json!({ "item": command("inProgress") }));
+    let asked = command_question();
+    stage.ask_in(AGENT, "item/commandExecution/requestApproval", asked.clone());
+    assert!(
+        stage.screen().contains("? agent 02b2f2b2-0000 waits for you: run sh test.sh"),
+        "{}",
+        stage.screen()
+    );
+    assert!(
+        stage.printed().contains("asked by the agent 02b2f2b2-0000: look for the cause"),
+        "{}",
+        stage.printed()
+    );
+
+    // The question of the thread itself is not kept for later.
+    let mut stage = looking_at_agent("I begin.");
+    stage.ask("item/commandExecution/requestApproval", asked);
+    assert!(stage.printed().contains("May this command run?"), "{}", stage.printed());
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
+}
+
+#[test]
+fn a_command_of_ours_is_no_answer() {
+    let mut stage = with_agent();
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    stage.types("/agents");
+    assert!(stage.sent.iter().all(|message| message["id"] != 7), "a and s are letters here");
+    assert!(stage.screen().contains("/agents  look at an agent"), "{}", stage.screen());
+    stage.key(KeyCode::Enter);
+    assert!(stage.screen().contains("Look at which agent?"), "{}", stage.screen());
+    stage.key(KeyCode::Esc);
+    stage.types("/agnts");
+    stage.key(KeyCode::Enter);
+    assert!(stage.printed().contains("there is no command /agnts"), "{}", stage.printed());
+    stage.types("/");
+    stage.key(KeyCode::Esc);
+    stage.key(KeyCode::Esc);
+    assert!(stage.screen().contains("y yes"), "{}", stage.screen());
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
+}
+
+#[test]
+fn of_a_long_absence_the_last_rows_are_kept() {
+    let mut stage = looking_at_agent("I begin.");
+    for number in 0..1_500 {
+        let said =
+            json!({ "type": "agentMessage", "id": format!("m{number}"), "text": format!("line {number}") });
+        stage.item("completed", said);
+    }
+    stage.key(KeyCode::Esc);
+    let back = stage.printed().split("back in the thread\n").nth(1).expect("the thread").to_owned();
+    assert!(back.starts_with("… earlier rows\n") && back.contains("line 1499"), "{}", &back[..200]);
+    assert!(back.lines().count() <= 2_000 && !back.contains("line 100\n"));
 }
 
 #[test]
@@ -1164,6 +1299,8 @@ fn a_terminal_without_a_region_is_told_in_lines() {
     stage.state.options.style.can_redraw = false;
     stage.ask("item/commandExecution/requestApproval", command_question());
     assert!(stage.printed().contains("y yes"), "{}", stage.printed());
+    stage.on(TerminalEvent::Typed("/status".to_owned()));
+    assert!(stage.printed().contains("context left"), "{}", stage.printed());
     stage.on(TerminalEvent::Typed("please not".to_owned()));
     assert_eq!(stage.reply()["decision"]["respond"]["success"], false);
     stage.end_turn("completed");

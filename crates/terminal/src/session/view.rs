@@ -51,7 +51,7 @@ impl TerminalState {
     fn waiting_rows(&self) -> Vec<ScreenRow> {
         let row =
             |word: &str, text: &String| ScreenRow::new(Ink::Faint, format!("{word}: {}", one_line(text)));
-        let sent = self.sent.iter().map(|text| row("sent", text));
+        let sent = self.items_in_view().sent.iter().map(|text| row("sent", text));
         sent.chain(self.queue.iter().map(|text| row("next", text))).collect()
     }
 
@@ -65,6 +65,9 @@ impl TerminalState {
             return ScreenRow::new(Ink::Careful, format!("Ctrl-C again leaves{turn}"));
         }
         let between = self.glyphs.between;
+        if let Some(agent) = self.agent_status() {
+            return agent;
+        }
         let mut parts = Vec::new();
         match &self.thread {
             Some(thread) => {
