@@ -76,7 +76,7 @@ export function HostPage(): JSX.Element {
     ["tasks", all.length, ""],
     ["running", number("running"), "s-running"],
     ["queued", number("queued"), ""],
-    ["waiting", number("waiting") + number("suspended"), "s-waiting"],
+    ["waiting", number("waiting") + number("suspended") + number("waitingForCarrier"), "s-waiting"],
     ["decisions wanted", inbox.value.length, "s-waiting"],
     ["failed", number("failed"), "s-failed"],
     ["processes", found?.loaded ?? "…", ""],

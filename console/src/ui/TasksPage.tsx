@@ -16,7 +16,7 @@ import { age, count, moment, money, now, shortId, shortPath } from "./format";
 import { State } from "./State";
 import { Virtual } from "./Virtual";
 
-const FILTERS: TaskStatus[] = ["waiting", "running", "failed", "suspended", "queued", "creating", "idle"];
+const FILTERS: TaskStatus[] = ["waiting", "running", "failed", "suspended", "waitingForCarrier", "queued", "creating", "idle"];
 /** The others are offered where there are such tasks. */
 const COMMON = new Set<TaskStatus>(["waiting", "running", "failed", "suspended", "idle"]);
 
