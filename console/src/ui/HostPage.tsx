@@ -76,7 +76,7 @@ export function HostPage(): JSX.Element {
     ["tasks", all.length, ""],
     ["running", number("running"), "s-running"],
     ...(number("queued") > 0 ? [["queued", number("queued"), ""] as [string, number, string]] : []),
-    ["waiting", number("waiting") + number("suspended"), "s-waiting"],
+    ["waiting", number("waiting") + number("suspended") + number("waitingForCarrier"), "s-waiting"],
     ["to decide", inbox.value.length, "s-waiting"],
     ["failed", number("failed"), "s-failed"],
     ["processes", found?.loaded ?? "…", ""],

@@ -8,6 +8,7 @@ const WORDS: Record<TaskStatus, string> = {
   idle: "idle",
   running: "running",
   waiting: "waiting",
+  waitingForCarrier: "waiting for its model",
   suspended: "suspended",
   failed: "failed",
 };

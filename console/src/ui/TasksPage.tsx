@@ -19,7 +19,7 @@ import { Virtual } from "./Virtual";
 /** Up to this width a row has two lines, as the style sheet says. */
 const PHONE = 720;
 
-const FILTERS: TaskStatus[] = ["waiting", "running", "failed", "suspended", "queued", "creating", "idle"];
+const FILTERS: TaskStatus[] = ["waiting", "running", "failed", "suspended", "waitingForCarrier", "queued", "creating", "idle"];
 /** Filters that are always offered. Others appear when a task is in that state. */
 const COMMON = new Set<TaskStatus>(["waiting", "running", "failed", "suspended", "idle"]);
 

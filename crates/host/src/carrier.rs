@@ -1,36 +1,43 @@
-//! Carries the model requests of runtimes to the host's provider: one at a time per thread, within the credit the runtime
-//! gives, and never paid twice for the same prompt of the same segment.
+//! Carries the model requests of runtimes to the host's provider, or to the client that carries those of the task: one at a
+//! time per thread, within the credit the runtime gives, and never paid twice for the same prompt of the same segment.
+
+mod client;
+mod incoming;
+mod open_streams;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use model::{
-    EventStream, FailureClass, Metadata, ModelFailure, ModelTransport, PreparedRequest, Purpose, StreamEvent,
-};
+use model::{EventStream, FailureClass, Metadata, ModelFailure, PreparedRequest, Purpose, StreamEvent};
 use model_http::ResponsesWriter;
 use parking_lot::Mutex;
 use protocol::{
-    CodexErrorInfo, ModelCancelDisposition, ModelCancelResponse, ModelError, ModelRequestId,
-    ModelRequestParams, ModelRequestPurpose, ModelRequestRejectedParams, ModelRequestResponse,
-    ModelStreamAbortedParams, ModelStreamEventResponse, RateLimitSnapshot, Raw, StreamAbortReason,
-    StreamCredit, TaskBudget, ThreadId, TokenUsageBreakdown,
+    CodexErrorInfo, ModelCancelDisposition, ModelCancelParams, ModelCancelReason, ModelCancelResponse,
+    ModelError, ModelRequestId, ModelRequestParams, ModelRequestPurpose, ModelRequestRejectedParams,
+    ModelRequestResponse, ModelStreamAbortedParams, ModelStreamEventResponse, RateLimitSnapshot, Raw,
+    StreamAbortReason, StreamCredit, TaskBudget, ThreadId, TokenUsageBreakdown,
 };
 use rpc::Id;
 use serde::Serialize;
-use serde_json::Value;
 use store::{StoredStream, UsageRow};
 use support::kill_point;
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 use tokio::time::{Duration, Instant, timeout};
 use traces::{Span, TraceContext};
 
+use self::client::ClientSource;
+pub use self::incoming::{BatchResponder, ClientStreamError};
+use self::incoming::{EventKind, StreamAbort, StreamBreak, StreamNews};
+pub(crate) use self::open_streams::ClientStreams;
 use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
+use crate::messages::TaskCommand;
 use crate::options::CarriedProvider;
 use crate::seen_limits::SeenLimits;
 use crate::settings::TaskSettings;
 use crate::shared::HostShared;
+use task::Generation;
 
 /// Events of a stream that the runtime has not taken, in bytes. More are not read from the provider.
 const MAX_BUFFERED_BYTES: usize = 8 * 1024 * 1024;
@@ -51,17 +58,24 @@ pub(crate) struct ModelCarrier {
     limits_seen: Arc<SeenLimits>,
     rate: Arc<Mutex<Option<RateWindow>>>,
     open: Arc<Mutex<BTreeMap<ModelRequestId, OpenStream>>>,
+    /// The task, and the runtime by its number there.
+    mailbox: mpsc::Sender<TaskCommand>,
+    generation: Generation,
+    is_gone: Arc<watch::Sender<bool>>,
 }
+
+/// Why a request is not wanted any more, once it is not.
+type Cancellation = Option<ModelCancelReason>;
 
 #[derive(Debug)]
 struct OpenStream {
     thread: ThreadId,
     lane: CarrierLane,
-    cancel: watch::Sender<bool>,
+    cancel: watch::Sender<Cancellation>,
 }
 
 /// Requests of one lane come one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum CarrierLane {
     Turn,
     Aux,
@@ -93,9 +107,30 @@ impl ModelCarrier {
         link: RuntimeLink,
         root: ThreadId,
         limits_seen: Arc<SeenLimits>,
+        (mailbox, generation): (mpsc::Sender<TaskCommand>, Generation),
     ) -> Self {
         let rate = shared.options.limits.requests_per_minute.map(RateWindow::per_minute);
-        Self { shared, link, root, limits_seen, rate: Arc::new(Mutex::new(rate)), open: Arc::default() }
+        Self {
+            shared,
+            link,
+            root,
+            limits_seen,
+            rate: Arc::new(Mutex::new(rate)),
+            open: Arc::default(),
+            mailbox,
+            generation,
+            is_gone: Arc::default(),
+        }
+    }
+
+    /// The runtime ended: what no client was asked yet is not asked any more.
+    pub(crate) fn end(&self) {
+        self.is_gone.send_replace(true);
+    }
+
+    async fn runtime_gone(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_gone.subscribe().wait_for(|is_gone| *is_gone).await;
     }
 
     fn provider(&self) -> &CarriedProvider {
@@ -132,7 +167,7 @@ impl ModelCarrier {
         done: impl Future<Output = ()> + Send + 'static,
     ) {
         let lane = lane_of(&params.purpose);
-        let (cancel, canceled) = watch::channel(false);
+        let (cancel, canceled) = watch::channel(None);
         {
             let mut open = self.open.lock();
             let busy = open.iter().find(|(_, other)| other.thread == params.thread_id && other.lane == lane);
@@ -159,11 +194,11 @@ impl ModelCarrier {
         });
     }
 
-    pub(crate) fn cancel(&self, id: &Id, request: &ModelRequestId) {
+    pub(crate) fn cancel(&self, id: &Id, params: ModelCancelParams) {
         let open = self.open.lock();
-        let disposition = match open.get(request) {
+        let disposition = match open.get(&params.model_request_id) {
             Some(stream) => {
-                stream.cancel.send_replace(true);
+                stream.cancel.send_replace(Some(params.reason));
                 ModelCancelDisposition::Canceled
             }
             None => ModelCancelDisposition::AlreadyTerminal,
@@ -178,58 +213,89 @@ impl ModelCarrier {
         id: &Id,
         params: &ModelRequestParams,
         trace: Option<TraceContext>,
-        mut canceled: watch::Receiver<bool>,
+        mut canceled: watch::Receiver<Cancellation>,
     ) -> Option<CarriedStream> {
-        let mut span = self.span_of(params, trace);
-        let stored = self.shared.store.stream(params.segment_id.as_str(), &params.request_digest).await;
-        let stored = stored.ok().flatten().filter(|stream| stream.thread == params.thread_id);
-        let replayed = stored.is_some();
-        let mut reading = match stored {
-            Some(stream) => CarriedStream::replayed(&stream.events),
-            None => match self.admitted(params).await {
-                Ok((request, transport)) => CarriedStream::live(transport.open(request), params),
-                Err(error) => {
-                    span.fail(&error.code);
-                    self.link.respond(id, &ModelRequestResponse::Rejected { error });
-                    return None;
-                }
-            },
+        let opened = tokio::select! {
+            biased;
+            _ = is_canceled(&mut canceled) => None,
+            opened = self.opened(params, trace) => Some(opened),
         };
-        if replayed {
-            span.word("oarlock.outcome", "replayed");
-        } else {
-            reading.span = Some(span);
-        }
-        let (provider, model) = (self.provider().id.clone(), model_of(params));
+        let (reading, replayed) = match opened {
+            Some(Ok(opened)) => opened,
+            Some(Err(error)) => {
+                self.link.respond(id, &ModelRequestResponse::Rejected { error });
+                return None;
+            }
+            None => {
+                let error = ModelError::new("canceled", "canceled before it began".to_owned());
+                self.link.respond(id, &ModelRequestResponse::Rejected { error });
+                self.abort(params, 0, StreamAbortReason::Canceled, None);
+                return None;
+            }
+        };
+        let (provider, model) = (reading.provider.clone(), model_of(params));
         self.link.respond(id, &ModelRequestResponse::Accepted { provider, model, replayed });
         self.forward(params, reading, &mut canceled).await
     }
 
+    /// The answer of the store, of the client that carries the task's requests, or of the provider.
+    async fn opened(
+        &self,
+        params: &ModelRequestParams,
+        trace: Option<TraceContext>,
+    ) -> Result<(CarriedStream, bool), ModelError> {
+        let row = self.shared.store.task(&self.root).await;
+        let row = row.map_err(|error| ModelError::new("storeFailed", error.to_string()))?;
+        let settings = row.map(|row| TaskSettings::read(&row.settings)).unwrap_or_default();
+        let carried = settings.carried();
+        let provider = carried.as_ref().map_or_else(|| self.provider().id.clone(), |own| own.id.clone());
+        let mut span = self.span_of(params, trace, &provider);
+        let lane = match carried {
+            Some(_) => {
+                Some(self.shared.streams.enter(params.thread_id.clone(), lane_of(&params.purpose)).await)
+            }
+            None => None,
+        };
+        let stored = self.shared.store.stream(params.segment_id.as_str(), &params.request_digest).await;
+        let stored = stored.ok().flatten().filter(|stream| stream.thread == params.thread_id);
+        if let Some(stream) = stored {
+            span.word("oarlock.outcome", "replayed");
+            return Ok((CarriedStream { provider, ..CarriedStream::replayed(&stream.events) }, true));
+        }
+        let opened = match (self.check(params, settings.budget().as_ref()).await, carried) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(_)) => {
+                let source = ClientSource::new(self.clone(), params, span.context());
+                Ok(CarriedStream::of_client(source))
+            }
+            (Ok(()), None) => {
+                let request = self.prepared(params, settings.sandbox_word());
+                let transport = self.provider().transports.transport(settings.client());
+                request
+                    .map(|request| CarriedStream::live(transport.open(request), params))
+                    .map_err(|problem| ModelError::new("badRequest", problem))
+            }
+        };
+        match opened {
+            Ok(reading) => Ok((CarriedStream { provider, lane, span: Some(span), ..reading }, false)),
+            Err(error) => {
+                span.fail(&error.code);
+                Err(error)
+            }
+        }
+    }
+
     /// From the runtime's request to the end of the provider's answer.
-    fn span_of(&self, params: &ModelRequestParams, trace: Option<TraceContext>) -> Span {
+    fn span_of(&self, params: &ModelRequestParams, trace: Option<TraceContext>, provider: &str) -> Span {
         let mut span = self.shared.options.tracer.start("model.request", trace);
         if span.is_recorded() {
-            span.word("gen_ai.provider.name", &self.provider().id);
+            span.word("gen_ai.provider.name", provider);
             span.word("gen_ai.request.model", &model_of(params));
             span.word("oarlock.thread.id", params.thread_id.as_str());
             span.word("oarlock.purpose", &word(&params.purpose));
             span.number("oarlock.attempt", params.attempt.into());
         }
         span
-    }
-
-    /// The request, and the way to the provider for the client that started the task.
-    async fn admitted(
-        &self,
-        params: &ModelRequestParams,
-    ) -> Result<(PreparedRequest, Arc<dyn ModelTransport>), ModelError> {
-        let row = self.shared.store.task(&self.root).await;
-        let row = row.map_err(|error| ModelError::new("storeFailed", error.to_string()))?;
-        let settings = row.map(|row| TaskSettings::read(&row.settings)).unwrap_or_default();
-        self.check(params, settings.budget().as_ref()).await?;
-        let request = self.prepared(params, settings.sandbox_word());
-        let request = request.map_err(|problem| ModelError::new("badRequest", problem))?;
-        Ok((request, self.provider().transports.transport(settings.client())))
     }
 
     fn prepared(
@@ -257,7 +323,7 @@ impl ModelCarrier {
         &self,
         params: &ModelRequestParams,
         mut reading: CarriedStream,
-        canceled: &mut watch::Receiver<bool>,
+        canceled: &mut watch::Receiver<Cancellation>,
     ) -> Option<CarriedStream> {
         let mut sending = DeliveryState { seq: 0, credit: params.window.clone(), has_first: false };
         loop {
@@ -265,7 +331,8 @@ impl ModelCarrier {
                 let wants_more = reading.buffer.is_empty();
                 tokio::select! {
                     biased;
-                    () = is_canceled(canceled) => {
+                    reason = is_canceled(canceled) => {
+                        reading.give_up(reason);
                         self.abort(params, sending.seq, StreamAbortReason::Canceled, None);
                         return None;
                     }
@@ -286,13 +353,20 @@ impl ModelCarrier {
             if !reading.buffer.is_empty() {
                 match self.send_batch(params, &mut reading, &mut sending).await {
                     BatchSent::Taken => continue,
-                    BatchSent::Refused => return None,
+                    BatchSent::Refused => {
+                        reading.give_up(ModelCancelReason::ProtocolError);
+                        return None;
+                    }
                     BatchSent::Gone => return Some(reading),
                 }
             }
             if let Some(end) = reading.end.take() {
-                if let CarriedEnd::Failed(failure) = end {
-                    self.failed(params, &sending, &failure);
+                match end {
+                    CarriedEnd::Failed(failure) => {
+                        self.failed(params, &sending, model_error(&failure), failure.spent);
+                    }
+                    CarriedEnd::Broken(broken) => self.broken(params, &sending, broken),
+                    CarriedEnd::Completed(_) | CarriedEnd::Passed => {}
                 }
                 return None;
             }
@@ -355,7 +429,15 @@ impl ModelCarrier {
             Some(CarriedEnd::Completed(_)) => "completed",
             _ => "failed",
         };
-        if let Some(CarriedEnd::Completed(usage)) = &reading.end {
+        let usage = match &reading.end {
+            Some(
+                CarriedEnd::Completed(usage)
+                | CarriedEnd::Broken(StreamBreak::Aborted(StreamAbort { usage, .. })),
+            ) => usage.clone(),
+            Some(CarriedEnd::Failed(failure)) => failure.spent.clone(),
+            _ => None,
+        };
+        if let Some(CarriedEnd::Completed(_)) = &reading.end {
             let stream = StoredStream {
                 thread: params.thread_id.clone(),
                 segment_id: params.segment_id.as_str().to_owned(),
@@ -367,22 +449,16 @@ impl ModelCarrier {
                 tracing::warn!(%error, "a finished model stream is not stored; asked again, it is paid again");
             }
             kill_point!("host.stream.after");
-            let usage = usage.clone();
-            self.count(params, usage, reading.started, outcome).await;
-        } else {
-            let spent = match &reading.end {
-                Some(CarriedEnd::Failed(failure)) => failure.spent.clone(),
-                _ => None,
-            };
-            self.count(params, spent, reading.started, outcome).await;
         }
+        let of_answer = (reading.provider.clone(), reading.started);
+        self.count(params, usage, of_answer, outcome).await;
     }
 
     async fn count(
         &self,
         params: &ModelRequestParams,
         usage: Option<TokenUsageBreakdown>,
-        started: Instant,
+        (provider, started): (String, Instant),
         outcome: &str,
     ) {
         let tokens = |pick: fn(&TokenUsageBreakdown) -> i64| usage.as_ref().map(pick).unwrap_or_default();
@@ -399,7 +475,7 @@ impl ModelCarrier {
             at_ms: self.shared.now_ms(),
             agent_path: params.agent_path.clone(),
             purpose: word(&params.purpose),
-            provider: self.provider().id.clone(),
+            provider,
             cost_micros: self.shared.options.limits.cost_micros(&model, (input, cached, output)),
             model,
             input_tokens: input,
@@ -414,13 +490,18 @@ impl ModelCarrier {
         }
     }
 
-    fn failed(&self, params: &ModelRequestParams, sending: &DeliveryState, failure: &ModelFailure) {
-        let mut error = model_error(failure);
+    fn failed(
+        &self,
+        params: &ModelRequestParams,
+        sending: &DeliveryState,
+        mut error: ModelError,
+        spent: Option<TokenUsageBreakdown>,
+    ) {
         // As often as the provider's settings say, and no more.
         error.replay_safe &= params.attempt <= self.provider().stream_max_retries;
         error.retry_after_ms = error.retry_after_ms.filter(|_| error.replay_safe);
         if sending.has_first {
-            let lost = Some((error, failure.spent.clone()));
+            let lost = Some((error, spent));
             self.abort(params, sending.seq, StreamAbortReason::Disconnected, lost);
             return;
         }
@@ -432,6 +513,25 @@ impl ModelCarrier {
         drop(self.link.request("model/requestRejected", &rejected));
     }
 
+    /// The client that carried the request gave no terminal event. The runtime asks again where that may help.
+    fn broken(&self, params: &ModelRequestParams, sending: &DeliveryState, broken: StreamBreak) {
+        let is_early = params.attempt <= self.provider().stream_max_retries;
+        match broken {
+            StreamBreak::Rejected(error) => self.failed(params, sending, error, None),
+            StreamBreak::CarrierGone => {
+                let abort = StreamAbort::plain(StreamAbortReason::Disconnected, is_early);
+                self.abort_with(params, sending.seq, abort);
+            }
+            StreamBreak::Aborted(mut abort) => {
+                abort.replay_safe &= is_early;
+                if let Some(error) = &mut abort.error {
+                    error.replay_safe &= is_early;
+                }
+                self.abort_with(params, sending.seq, abort);
+            }
+        }
+    }
+
     fn abort(
         &self,
         params: &ModelRequestParams,
@@ -441,6 +541,11 @@ impl ModelCarrier {
     ) {
         let (error, usage) = failure.map_or((None, None), |(error, spent)| (Some(error), spent));
         let replay_safe = error.as_ref().is_some_and(|error| error.replay_safe);
+        self.abort_with(params, seq, StreamAbort { reason, error, usage, replay_safe });
+    }
+
+    fn abort_with(&self, params: &ModelRequestParams, seq: u64, abort: StreamAbort) {
+        let StreamAbort { reason, error, usage, replay_safe } = abort;
         let aborted = ModelStreamAbortedParams {
             thread_id: params.thread_id.clone(),
             model_request_id: params.model_request_id.clone(),
@@ -454,9 +559,10 @@ impl ModelCarrier {
     }
 }
 
-async fn is_canceled(canceled: &mut watch::Receiver<bool>) {
+async fn is_canceled(canceled: &mut watch::Receiver<Cancellation>) -> ModelCancelReason {
     // The sender lives as long as the stream is open.
-    let _ = canceled.wait_for(|canceled| *canceled).await;
+    let reason = canceled.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+    reason.unwrap_or(ModelCancelReason::Superseded)
 }
 
 fn model_of(params: &ModelRequestParams) -> String {
@@ -525,11 +631,21 @@ fn taken(answer: LinkAnswer) -> BatchAnswer {
 enum CarriedEnd {
     Completed(Option<TokenUsageBreakdown>),
     Failed(ModelFailure),
+    /// The runtime reads in the last event that there is no answer.
+    Passed,
+    /// Of a client: the runtime gets no terminal event.
+    Broken(StreamBreak),
 }
 
 /// A stream on its way from the provider, or from the store.
 struct CarriedStream {
+    /// The name of whoever answers.
+    provider: String,
     events: Option<EventStream>,
+    client: Option<ClientSource>,
+    /// Held until the stream is over: a client has one request of a lane at a time.
+    #[allow(dead_code, reason = "held, not read")]
+    lane: Option<OwnedMutexGuard<()>>,
     writer: ResponsesWriter,
     /// Events that the runtime has not taken.
     buffer: VecDeque<Raw>,
@@ -550,13 +666,31 @@ struct CarriedStream {
 impl CarriedStream {
     fn live(events: EventStream, params: &ModelRequestParams) -> Self {
         let response = format!("resp_{}", params.model_request_id);
+        let writer = ResponsesWriter::new(&model_of(params), &response);
+        Self { events: Some(events), writer, stores: true, ..Self::empty() }
+    }
+
+    fn of_client(source: ClientSource) -> Self {
+        Self { client: Some(source), stores: true, ..Self::empty() }
+    }
+
+    fn replayed(stored: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(stored);
+        let buffer = text.lines().filter_map(|line| Raw::parse(line.to_owned()).ok()).collect();
+        Self { buffer, end: Some(CarriedEnd::Completed(None)), ..Self::empty() }
+    }
+
+    fn empty() -> Self {
         Self {
-            events: Some(events),
-            writer: ResponsesWriter::new(&model_of(params), &response),
+            provider: String::new(),
+            events: None,
+            client: None,
+            lane: None,
+            writer: ResponsesWriter::new("", ""),
             buffer: VecDeque::new(),
             buffered: 0,
             kept: Vec::new(),
-            stores: true,
+            stores: false,
             has_item: false,
             limits: None,
             end: None,
@@ -565,21 +699,10 @@ impl CarriedStream {
         }
     }
 
-    fn replayed(stored: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(stored);
-        let buffer = text.lines().filter_map(|line| Raw::parse(line.to_owned()).ok()).collect();
-        Self {
-            events: None,
-            writer: ResponsesWriter::new("", ""),
-            buffer,
-            buffered: 0,
-            kept: Vec::new(),
-            stores: false,
-            has_item: false,
-            limits: None,
-            end: Some(CarriedEnd::Completed(None)),
-            started: Instant::now(),
-            span: None,
+    /// A client that has not sent all of it is told why nobody wants the rest.
+    fn give_up(&mut self, reason: ModelCancelReason) {
+        if let Some(client) = &mut self.client {
+            client.give_up(reason);
         }
     }
 
@@ -593,15 +716,24 @@ impl CarriedStream {
 
     /// Waits for an event, and takes those that came with it: a fast answer goes on in batches, not one by one.
     async fn read(&mut self) {
-        let Some(events) = &mut self.events else { return };
-        let event = poll_fn(|context| events.as_mut().poll_next(context)).await;
-        self.take(event);
+        if let Some(client) = &mut self.client {
+            let news = client.next().await;
+            self.take_news(news);
+        } else if let Some(events) = &mut self.events {
+            let event = poll_fn(|context| events.as_mut().poll_next(context)).await;
+            self.take(event);
+        }
         self.read_ready().await;
     }
 
     /// Takes the events that are there already.
     async fn read_ready(&mut self) {
         while self.has_room() && self.buffered < BATCH_BYTES {
+            if let Some(client) = &mut self.client {
+                let Some(news) = client.try_next() else { return };
+                self.take_news(news);
+                continue;
+            }
             let Some(events) = &mut self.events else { return };
             let next = poll_fn(|context| match events.as_mut().poll_next(context) {
                 std::task::Poll::Ready(event) => std::task::Poll::Ready(Some(event)),
@@ -642,30 +774,52 @@ impl CarriedStream {
                 }
             }
         }
-        if let (Some(end), Some(mut span)) = (&self.end, self.span.take_if(|_| self.end.is_some())) {
-            match end {
-                CarriedEnd::Completed(Some(usage)) => {
-                    span.number("gen_ai.usage.input_tokens", usage.input_tokens);
-                    span.number("gen_ai.usage.output_tokens", usage.output_tokens);
-                }
-                CarriedEnd::Completed(None) => {}
-                CarriedEnd::Failed(failure) => span.fail(&format!("{:?}", failure.class)),
-            }
-        }
+        self.end_span();
         for event in out {
-            self.push(&event);
+            let is_delta = event["type"].as_str().is_some_and(|kind| kind.ends_with(".delta"));
+            // Text of a value is always JSON.
+            if let Ok(event) = Raw::parse(event.to_string()) {
+                self.push(event, is_delta);
+            }
         }
     }
 
-    fn push(&mut self, event: &Value) {
-        let is_delta = event["type"].as_str().is_some_and(|kind| kind.ends_with(".delta"));
-        let text = event.to_string();
-        if !is_delta {
-            self.kept.push(text.clone());
+    /// An event of a client goes on as it is.
+    fn take_news(&mut self, news: StreamNews) {
+        match news {
+            StreamNews::Broken(broken) => self.end = Some(CarriedEnd::Broken(broken)),
+            StreamNews::Event(event) => {
+                self.push(event.raw, event.kind == EventKind::Delta);
+                self.end = match event.kind {
+                    EventKind::Completed(usage) => Some(CarriedEnd::Completed(usage)),
+                    EventKind::Failed => Some(CarriedEnd::Passed),
+                    EventKind::Delta | EventKind::Other => None,
+                };
+            }
         }
-        self.buffered += text.len();
-        // Text of a value is always JSON.
-        self.buffer.extend(Raw::parse(text));
+        self.end_span();
+    }
+
+    fn end_span(&mut self) {
+        let Some(end) = &self.end else { return };
+        let Some(mut span) = self.span.take() else { return };
+        match end {
+            CarriedEnd::Completed(Some(usage)) => {
+                span.number("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.number("gen_ai.usage.output_tokens", usage.output_tokens);
+            }
+            CarriedEnd::Completed(None) => {}
+            CarriedEnd::Failed(failure) => span.fail(&format!("{:?}", failure.class)),
+            CarriedEnd::Passed | CarriedEnd::Broken(_) => span.fail("Stream"),
+        }
+    }
+
+    fn push(&mut self, event: Raw, is_delta: bool) {
+        if !is_delta {
+            self.kept.push(event.get().to_owned());
+        }
+        self.buffered += event.get().len();
+        self.buffer.push_back(event);
     }
 
     /// As many events as the credit allows, and at least one: a runtime always takes the next.

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use protocol::{
-    DynamicToolCallParams, DynamicToolCallResponse, Operation, ServerNotification, Task, ThreadId,
+    DynamicToolCallParams, DynamicToolCallResponse, ModelCancelParams, ModelRequestParams,
+    ModelRequestResponse, Operation, ServerNotification, Task, ThreadId,
 };
 use serde_json::value::RawValue;
 
@@ -46,6 +47,16 @@ pub enum ToolCallEnd {
     /// The connection had ended before the call could be sent.
     NotSent,
     /// It ended before it answered.
+    Gone,
+}
+
+/// What a client says to a model request that it is to carry.
+#[derive(Debug)]
+pub enum CarrierAnswer {
+    Answered(ModelRequestResponse),
+    /// It answered with an error, or with what cannot be read.
+    Refused(String),
+    /// Its connection ended before it answered.
     Gone,
 }
 
@@ -98,6 +109,15 @@ pub trait HostClients: Send + Sync {
         thread: &ThreadId,
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, ToolCallEnd>;
+
+    /// The connection that carries the model requests of the task. Waits until there is one.
+    fn carrier(&self, task: &ThreadId) -> BoxFuture<'static, u64>;
+
+    /// Sends a model request to this connection and nowhere else.
+    fn ask_model(&self, connection: u64, params: ModelRequestParams) -> BoxFuture<'static, CarrierAnswer>;
+
+    /// Tells the connection that nobody wants the rest of its answer.
+    fn cancel_model(&self, connection: u64, params: ModelCancelParams) -> BoxFuture<'static, ()>;
 
     /// Whether somebody follows the thread here.
     fn is_followed(&self, thread: &ThreadId) -> bool;

@@ -4,6 +4,8 @@ use protocol::{OperationId, ThreadId};
 use rpc::ErrorObject;
 use store::{DecisionRow, StoreError};
 
+use crate::carrier::ClientStreamError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     #[error("thread not found: {0}")]
@@ -51,6 +53,14 @@ pub enum TaskError {
          with the sandbox `danger-full-access`"
     )]
     SandboxUnavailable { by: &'static str, asked: &'static str, backend: &'static str },
+    #[error(
+        "delegation: {by} carries the model requests of thread {thread}; wait until it is gone, or open the thread \
+         without `delegation`"
+    )]
+    CarrierTaken { thread: ThreadId, by: String },
+    /// Of a client that carries a model request.
+    #[error(transparent)]
+    Stream(#[from] ClientStreamError),
     #[error("{field}: {problem}")]
     Field { field: &'static str, problem: String },
     /// The runtime's own refusal, passed on.

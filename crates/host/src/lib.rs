@@ -34,7 +34,10 @@ mod slots;
 mod task_host;
 mod views;
 
-pub use clients::{BoxFuture, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool};
+pub use carrier::{BatchResponder, ClientStreamError};
+pub use clients::{
+    BoxFuture, CarrierAnswer, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool,
+};
 pub use error::TaskError;
 pub use launcher::{LaunchRequest, LocalLauncher, RuntimeEnd, RuntimeLauncher, RuntimeProcess};
 pub use lease::ReplicaOptions;

@@ -158,8 +158,9 @@ async fn open_in_time(
         }
         Err(None) => return Err("the runtime ended while it opened the thread".to_owned().into()),
     };
-    let answer: Value = serde_json::from_str(answer.get()).map_err(|error| error.to_string())?;
+    let mut answer: Value = serde_json::from_str(answer.get()).map_err(|error| error.to_string())?;
     check_terms(&answer)?;
+    settings.name_carried(&mut answer);
     if let Some(terms) = terms {
         terms.warn(&order.shared, &order.task).await;
         live.place = turn_place;
@@ -206,8 +207,9 @@ fn connect(
     let (link, backlog) = RuntimeLink::open();
     tokio::spawn(rpc::drain(backlog, input));
     let limits_seen = Arc::new(limits_seen);
+    let own = (order.mailbox.clone(), order.generation);
     let carrier =
-        ModelCarrier::new(order.shared.clone(), link.clone(), order.task.clone(), limits_seen.clone());
+        ModelCarrier::new(order.shared.clone(), link.clone(), order.task.clone(), limits_seen.clone(), own);
     let pump = RuntimePump {
         shared: order.shared.clone(),
         link: link.clone(),

@@ -107,6 +107,7 @@ impl RuntimePump {
             }
         }
         self.link.abandon();
+        self.carrier.end();
         let gone = TaskCommand::Input(TaskInput::RuntimeGone(self.generation));
         // The task may be gone as well.
         let _ = self.mailbox.send(gone).await;
@@ -177,7 +178,7 @@ impl RuntimePump {
             }
             "model/cancel" => {
                 if let Some(params) = self.read::<ModelCancelParams>(&id, params.as_deref()) {
-                    self.carrier.cancel(&id, &params.model_request_id);
+                    self.carrier.cancel(&id, params);
                 }
             }
             method if is_question(method) => self.question(id, method, params, trace).await,

@@ -1,11 +1,12 @@
 //! The settings of a task: what its thread was started with, what turns changed, and how its last runtime opened it.
 
 use protocol::{
-    DelegationMode, ProvidedTool, RolloutOwnership, SandboxPolicy, TaskBudget, ThreadDelegation,
-    ThreadResumeParams, ThreadStartParams, TurnStartParams,
+    DelegatedProvider, DelegatedStream, DelegationMode, ProvidedTool, RolloutOwnership, SandboxPolicy,
+    TaskBudget, ThreadDelegation, ThreadResumeParams, ThreadStartParams, TurnStartParams,
 };
 use serde_json::{Map, Value, json};
 
+use crate::error::TaskError;
 use crate::options::{CarriedProvider, HostOptions, PROVIDER_ID};
 
 /// The delegation wire this host speaks.
@@ -44,6 +45,8 @@ pub(crate) struct TaskSettings {
     priority: i64,
     /// The user agent of the client that started the task.
     client: String,
+    /// The provider of the client that carries the task's model requests; null where the host itself does.
+    carried: Value,
 }
 
 /// The key of a tool in `schemas`.
@@ -69,13 +72,14 @@ impl TaskSettings {
             budget: Some(value["budget"].clone()).filter(|budget| budget.is_object()),
             priority: value["priority"].as_i64().unwrap_or(0),
             client: value["client"].as_str().unwrap_or_default().to_owned(),
+            carried: value["carried"].clone(),
         }
     }
 
     pub(crate) fn to_value(&self) -> Value {
         json!({
             "params": self.params, "opened": self.opened, "schemas": self.schemas, "budget": self.budget,
-            "priority": self.priority, "client": self.client,
+            "priority": self.priority, "client": self.client, "carried": self.carried,
         })
     }
 
@@ -92,6 +96,7 @@ impl TaskSettings {
         let schemas = schemas_of(params.provides.as_deref());
         let budget = params.budget.as_ref().map(|budget| json!(budget));
         let priority = params.priority.map_or(0, i64::from);
+        let carried = carried_by(params.delegation.as_ref());
         let mut params = match serde_json::to_value(params) {
             Ok(Value::Object(params)) => params,
             _ => Map::new(),
@@ -104,7 +109,7 @@ impl TaskSettings {
         if let Some(Value::Object(config)) = params.get_mut("config") {
             config.retain(|key, _| !key.starts_with("placements."));
         }
-        Self { params, opened: Map::new(), schemas, budget, priority, client: user_agent.to_owned() }
+        Self { params, opened: Map::new(), schemas, budget, priority, client: user_agent.to_owned(), carried }
     }
 
     pub(crate) fn schema_digest(&self, namespace: Option<&str>, name: &str) -> Option<String> {
@@ -114,6 +119,34 @@ impl TaskSettings {
     /// How much the task may use, as asked for when it was started.
     pub(crate) fn budget(&self) -> Option<TaskBudget> {
         serde_json::from_value(self.budget.clone()?).ok()
+    }
+
+    /// The provider of the client that is to carry the task's model requests.
+    pub(crate) fn carried(&self) -> Option<DelegatedProvider> {
+        serde_json::from_value(self.carried.clone()).ok()
+    }
+
+    /// Whether this opening changes who carries the task's model requests, or with which provider.
+    pub(crate) fn has_other_carrier(&self, asked: Option<&ThreadDelegation>) -> bool {
+        asked.is_some_and(|asked| self.carried != carried_by(Some(asked)))
+    }
+
+    pub(crate) fn carry_as(&mut self, asked: Option<&ThreadDelegation>) {
+        if asked.is_some() {
+            self.carried = carried_by(asked);
+        }
+    }
+
+    /// In an answer of a runtime: the provider by the name that its client has for it.
+    pub(crate) fn name_carried(&self, shown: &mut Value) {
+        let Some(own) = self.carried() else { return };
+        for place in ["/modelProvider", "/thread/modelProvider"] {
+            if let Some(name) = shown.pointer_mut(place)
+                && name.as_str() == Some(PROVIDER_ID)
+            {
+                *name = json!(own.id);
+            }
+        }
     }
 
     pub(crate) fn client(&self) -> &str {
@@ -287,23 +320,76 @@ impl TaskSettings {
     }
 
     fn delegated(&self, mut params: Map<String, Value>, epoch: u64, provider: &CarriedProvider) -> Value {
+        let carried = self.carried();
+        let delegated = match &carried {
+            Some(own) => DelegatedProvider { id: PROVIDER_ID.to_owned(), ..own.clone() },
+            None => provider.delegated(),
+        };
+        // A client that carries it may come much later. The host limits how long one that is there may take.
+        let stream = carried.as_ref().map(|_| DelegatedStream {
+            window_events: None,
+            window_bytes: None,
+            first_event_timeout_ms: Some(CARRIER_WITHIN_MS),
+            idle_timeout_ms: None,
+        });
         let delegation = ThreadDelegation {
             mode: DelegationMode::Full,
             version: DELEGATION_VERSION,
-            provider: Some(provider.delegated()),
-            stream: None,
+            provider: Some(delegated),
+            stream,
             subagents: None,
             host_epoch: Some(epoch),
         };
         params.insert("delegation".to_owned(), json!(delegation));
         params.insert("rolloutOwnership".to_owned(), json!(RolloutOwnership::Client));
         if let Some(model) = &provider.default_model
+            && carried.is_none()
             && !chooses_model(&params)
         {
             params.insert("model".to_owned(), json!(model));
         }
         Value::Object(params)
     }
+}
+
+/// How long a runtime waits for a client that carries its model requests; its host ends it before that.
+const CARRIER_WITHIN_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// The longest name of a client's provider, in bytes.
+const MAX_PROVIDER_NAME: usize = 64;
+
+/// As it is in the task's settings.
+fn carried_by(asked: Option<&ThreadDelegation>) -> Value {
+    let full = asked.filter(|asked| asked.mode == DelegationMode::Full);
+    full.map_or(Value::Null, |asked| json!(asked.provider))
+}
+
+/// What a client may ask for when it is to carry a task's model requests.
+pub(crate) fn check_delegation(asked: Option<&ThreadDelegation>) -> Result<(), TaskError> {
+    let Some(asked) = asked else { return Ok(()) };
+    let refused = |field, problem: &str| Err(TaskError::Field { field, problem: problem.to_owned() });
+    if asked.version != DELEGATION_VERSION {
+        return refused("delegation.version", "this host speaks version 1");
+    }
+    if asked.host_epoch.is_some() || asked.stream.is_some() || asked.subagents.is_some() {
+        let problem = "beside `mode`, `version` and `provider` a host takes nothing; leave the rest out";
+        return refused("delegation", problem);
+    }
+    let provider = match (asked.mode, &asked.provider) {
+        (DelegationMode::Direct, _) => return Ok(()),
+        (DelegationMode::Full, Some(provider)) => provider,
+        (DelegationMode::Full, None) => {
+            return refused("delegation.provider", "is missing, and mode `full` needs it");
+        }
+    };
+    let id = provider.id.as_str();
+    if id.is_empty() || id.trim() != id || id.len() > MAX_PROVIDER_NAME || id.contains(char::is_control) {
+        let problem = "must be a name of at most 64 bytes, without spaces around it";
+        return refused("delegation.provider.id", problem);
+    }
+    if provider.capabilities.context_window == Some(0) {
+        return refused("delegation.provider.capabilities.contextWindow", "must be more than 0");
+    }
+    Ok(())
 }
 
 /// Without what an agent has of its own.

@@ -9,6 +9,7 @@ use protocol::ThreadId;
 use store::{ReplicaIdentity, TaskStore};
 use tokio::sync::{Mutex, mpsc, watch};
 
+use crate::carrier::ClientStreams;
 use crate::clients::HostClients;
 use crate::counters::HostCounters;
 use crate::early::EarlyNotices;
@@ -36,6 +37,8 @@ pub(crate) struct HostShared {
     pub(crate) counters: HostCounters,
     pub(crate) early: EarlyNotices,
     pub(crate) slots: Arc<RuntimeSlots>,
+    /// Of clients that carry model requests.
+    pub(crate) streams: Arc<ClientStreams>,
     /// Threads with a runtime whose last turn failed.
     pub(crate) failed: SyncMutex<BTreeSet<ThreadId>>,
     pub(crate) living: SyncMutex<HashMap<ThreadId, LivingTask>>,

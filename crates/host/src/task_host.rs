@@ -64,6 +64,7 @@ impl TaskHost {
             counters: HostCounters::default(),
             early: EarlyNotices::default(),
             slots,
+            streams: Arc::default(),
             failed: SyncMutex::default(),
             living: SyncMutex::default(),
             doubted: SyncMutex::default(),

@@ -32,6 +32,7 @@ pub(crate) fn status_of(state: TaskState) -> TaskStatus {
         TaskState::Idle => TaskStatus::Idle,
         TaskState::Running => TaskStatus::Running,
         TaskState::Waiting => TaskStatus::Waiting,
+        TaskState::WaitingForCarrier => TaskStatus::WaitingForCarrier,
         TaskState::Suspended => TaskStatus::Suspended,
         TaskState::Failed => TaskStatus::Failed,
     }
@@ -44,6 +45,7 @@ pub(crate) fn state_of(status: TaskStatus) -> TaskState {
         TaskStatus::Idle => TaskState::Idle,
         TaskStatus::Running => TaskState::Running,
         TaskStatus::Waiting => TaskState::Waiting,
+        TaskStatus::WaitingForCarrier => TaskState::WaitingForCarrier,
         TaskStatus::Suspended => TaskState::Suspended,
         TaskStatus::Failed => TaskState::Failed,
     }

@@ -299,7 +299,9 @@ mod tests {
     fn a_viewer_follows_and_changes_nothing() {
         let follow = json!({"threadId": "t", "excludeTurns": true, "includeOpenItems": true, "model": null, "persistExtendedHistory": false});
         assert!(check_follow(ClientRole::Viewer, &follow).is_ok());
-        for field in ["model", "provides", "config", "toolSet", "serviceTier", "persistExtendedHistory"] {
+        for field in
+            ["model", "delegation", "provides", "config", "toolSet", "serviceTier", "persistExtendedHistory"]
+        {
             let mut params = follow.clone();
             params[field] = json!({});
             assert!(check_follow(ClientRole::Viewer, &params).is_err(), "{field}");

@@ -22,18 +22,21 @@ pub enum TaskState {
     Running,
     /// Every branch of its turn waits for a decision.
     Waiting,
+    /// Its turn waits for a client that carries its model requests.
+    WaitingForCarrier,
     /// Its turn waits, and its runtime was ended.
     Suspended,
     Failed,
 }
 
 impl TaskState {
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 8] = [
         (Self::Creating, "creating"),
         (Self::Queued, "queued"),
         (Self::Idle, "idle"),
         (Self::Running, "running"),
         (Self::Waiting, "waiting"),
+        (Self::WaitingForCarrier, "waitingForCarrier"),
         (Self::Suspended, "suspended"),
         (Self::Failed, "failed"),
     ];

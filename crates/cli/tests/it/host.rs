@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
+mod carrier;
+
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 pub(crate) const APPROVAL: &str = "item/commandExecution/requestApproval";
 

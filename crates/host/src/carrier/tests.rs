@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

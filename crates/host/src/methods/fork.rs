@@ -17,11 +17,13 @@ const CHUNK: usize = 256;
 impl TaskHost {
     /// The copy as its runtime opens it.
     pub async fn fork_thread(&self, params: &ThreadForkParams, by: &str) -> Result<Value, TaskError> {
-        for (given, field) in [
-            (params.delegation.is_some(), "delegation"),
-            (params.initial_items.is_some(), "initialItems"),
-            (params.ephemeral, "ephemeral"),
-        ] {
+        if params.delegation.is_some() {
+            let problem = "fork it, then resume the copy with `delegation`".to_owned();
+            return Err(TaskError::Field { field: "delegation", problem });
+        }
+        for (given, field) in
+            [(params.initial_items.is_some(), "initialItems"), (params.ephemeral, "ephemeral")]
+        {
             if given {
                 let problem = "a host forks its own threads, by threadId".to_owned();
                 return Err(TaskError::Field { field, problem });

@@ -13,7 +13,7 @@ use protocol::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{
-    NewTask, OperationFilter, OperationRow, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow,
+    NewTask, OperationFilter, OperationRow, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, TaskState,
     parse_task_cursor, task_cursor,
 };
 use tokio::sync::oneshot;
@@ -25,7 +25,7 @@ use crate::messages::{TaskCommand, TaskPass};
 use crate::open_runtime::all_records;
 use crate::operations::shown_operation;
 use crate::placing::AskedSandbox;
-use crate::settings::TaskSettings;
+use crate::settings::{TaskSettings, check_delegation};
 use crate::task_host::TaskHost;
 use task::TaskInput;
 
@@ -81,6 +81,10 @@ impl TaskHost {
         let created = match self.shared.store.task(&id).await? {
             // As everywhere else: one that is archived has to be taken back first, and a child is its parent's.
             Some(row) if row.is_archived || row.id != row.root => return Err(TaskError::NoRecord(id)),
+            Some(row) if TaskSettings::read(&row.settings).has_other_carrier(params.delegation.as_ref()) => {
+                let problem = "the thread is there already, with another provider; resume it with this one";
+                return Err(TaskError::Field { field: "delegation", problem: problem.to_owned() });
+            }
             Some(row) => TaskCreation::Existed(row),
             None => {
                 let (placement_id, site) = self.put_place(place, &id, by).await?;
@@ -152,8 +156,9 @@ impl TaskHost {
         if params.ephemeral == Some(true) {
             return field("ephemeral", "a host keeps every thread; use an app-server for this one");
         }
-        if params.delegation.is_some() || params.rollout_ownership.is_some() {
-            return field("delegation", "the host itself carries requests and keeps the record");
+        check_delegation(params.delegation.as_ref())?;
+        if params.rollout_ownership.is_some() {
+            return field("rolloutOwnership", "the host itself keeps the record");
         }
         if params.initial_items.is_some()
             || params.turn_history.is_some()
@@ -210,12 +215,29 @@ impl TaskHost {
         let is_open = answer.is_ok();
         join(answer).await;
         drop(held);
-        if is_open && may_start && self.waits(&row.id).await {
+        let goes_on = params.delegation.is_some() || !self.lacks_carrier(&row.id).await;
+        if is_open && may_start && goes_on && self.waits(&row.id).await {
             let told = self.tell_task(&row.id, TaskInput::ResumeWanted).await;
             if let Err(error) = told {
                 tracing::warn!(%error, task = %row.id, "a task that waits could not be brought back");
             }
         }
+    }
+
+    /// The task whose model requests a client is to carry: those of its agents are among them.
+    pub async fn carried_task(&self, thread: &ThreadId) -> Result<ThreadId, TaskError> {
+        let task = self.recorded(thread).await?.id;
+        if task == *thread {
+            return Ok(task);
+        }
+        let problem = format!("an agent's model requests are those of its task; resume {task} with it");
+        Err(TaskError::Field { field: "delegation", problem })
+    }
+
+    /// Whether its turn waits for a client that carries its model requests: others change nothing about that.
+    async fn lacks_carrier(&self, root: &ThreadId) -> bool {
+        let row = self.shared.store.task(root).await.ok().flatten();
+        row.is_some_and(|row| row.state == TaskState::WaitingForCarrier)
     }
 
     /// The task of a thread that can be opened. Clients know one that is archived by the words for one that is not there.
@@ -229,14 +251,12 @@ impl TaskHost {
     }
 
     async fn resumable(&self, params: &ThreadResumeParams) -> Result<TaskRow, TaskError> {
-        for (given, field) in
-            [(params.history.is_some(), "history"), (params.delegation.is_some(), "delegation")]
-        {
-            if given {
-                let problem = "the host keeps the record and carries requests; resume by threadId alone";
-                return Err(TaskError::Field { field, problem: problem.to_owned() });
-            }
+        if params.history.is_some() {
+            let problem = "the host keeps the record; resume by threadId alone".to_owned();
+            return Err(TaskError::Field { field: "history", problem });
         }
+        let delegation = params.delegation.as_ref();
+        check_delegation(delegation)?;
         check_labels(params.labels.as_ref())?;
         let mut row = self.recorded(&params.thread_id).await?;
         let asked = AskedSandbox::of(params.sandbox, params.config.as_ref());
@@ -250,15 +270,19 @@ impl TaskHost {
             row = self.shared.store.update_task(&row.id, change).await?;
         }
         let settings = TaskSettings::read(&row.settings);
-        let has_other_tools = settings.has_other_tools(params);
-        if !has_other_tools && self.shared.view_of(&row.id).has_runtime {
+        let needs_other_runtime = settings.has_other_tools(params) || settings.has_other_carrier(delegation);
+        if !needs_other_runtime && self.shared.view_of(&row.id).has_runtime {
             return Ok(row);
         }
         let given = params.clone();
-        let change =
-            move |stored: &mut Value| TaskSettings::change(stored, |settings| settings.resume(&given));
+        let change = move |stored: &mut Value| {
+            TaskSettings::change(stored, |settings| {
+                settings.carry_as(given.delegation.as_ref());
+                settings.resume(&given)
+            })
+        };
         let (row, reopened) = self.shared.store.change_tools(&row.id, change).await?;
-        if has_other_tools || !reopened.is_empty() {
+        if needs_other_runtime || !reopened.is_empty() {
             self.use_new_tools(&row.id, reopened).await?;
         }
         Ok(row)

@@ -255,6 +255,7 @@ fn with_row(result: Box<RawValue>, row: &TaskRow, options: &HostOptions) -> Box<
     }
     shown["thread"]["preview"] = json!(row.preview);
     shown["thread"]["name"] = json!(row.name);
+    TaskSettings::read(&row.settings).name_carried(&mut shown);
     shown_to_clients(&mut shown, options);
     to_raw_value(&shown).unwrap_or(result)
 }

@@ -43,7 +43,9 @@ pub enum DelegationFeature {
     Other(String),
 }
 
-/// Who carries this thread's model requests, and how.
+/// Who carries this thread's model requests, and how. At `oarlock host`, `mode` `full` makes the connection the one that
+/// carries those of the task, and `direct` gives them back to the host's own provider; beside `mode`, `version` and
+/// `provider`, a host takes none of the fields.
 #[wire(omit_null)]
 pub struct ThreadDelegation {
     #[serde(default)]

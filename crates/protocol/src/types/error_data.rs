@@ -68,6 +68,9 @@ pub enum ErrorDataCode {
     StaleRequest,
     /// Another connection is the host of the thread. Do: resume the thread to become its host.
     NotTheHost,
+    /// Another connection carries the model requests of the task. Do: wait until that one is gone, or open the task
+    /// without `delegation`.
+    CarrierTaken,
     /// The host of the thread is away. Do: wait for it, or resume the thread as its host.
     HostGone,
     /// Events are missing; `expected` is the next number. Do: send them again from there.

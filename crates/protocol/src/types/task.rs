@@ -80,6 +80,8 @@ pub enum TaskStatus {
     Running,
     /// Its turn waits for a decision.
     Waiting,
+    /// Its turn waits for a client that carries its model requests.
+    WaitingForCarrier,
     /// Its turn waits, and no process is kept for it.
     Suspended,
     /// Its runtime could not be brought back. `task/resume` tries again.

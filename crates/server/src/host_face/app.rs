@@ -10,6 +10,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::app::App;
 use crate::application::ServerApplication;
+use crate::host_face::carriers::ModelCarriers;
 use crate::host_face::clients::HubClients;
 use crate::host_face::numbers::write_numbers;
 use crate::host_face::providers::ToolProviders;
@@ -32,6 +33,7 @@ const HOST_FEATURES: &[&str] = &[
     "audit",
     "resync",
     "placementFiles",
+    "carrier",
 ];
 /// How long an answer of the store holds for `/readyz`, which anybody may ask for as often as they like.
 const READY_FOR: Duration = Duration::from_secs(1);
@@ -45,6 +47,7 @@ pub struct HostApp {
     pub(crate) host: TaskHost,
     pub(crate) local: Arc<App>,
     pub(crate) providers: Arc<ToolProviders>,
+    pub(crate) carriers: Arc<ModelCarriers>,
     /// The last answer of the store, and when it came.
     readiness: Mutex<Option<(Instant, Result<(), String>)>>,
     /// The way to other replicas, where there are any.
@@ -64,6 +67,7 @@ impl HostApp {
             host,
             local: Arc::new(local),
             providers: clients.providers.clone(),
+            carriers: clients.carriers.clone(),
             readiness: Mutex::new(None),
             peers: clients.peers.clone(),
             shut_down: OnceCell::new(),
@@ -72,8 +76,9 @@ impl HostApp {
 
     /// From now on, requests about threads of other replicas go there. `own` is the name of this one.
     pub fn relay_to_peers(&self, secret: PeerSecret, own: &str) {
-        let (host, hub, providers) = (self.host.clone(), self.hub.clone(), self.providers.clone());
-        let peers = PeerTable::new(host, hub, providers, secret, own);
+        let (host, hub) = (self.host.clone(), self.hub.clone());
+        let declared = (self.providers.clone(), self.carriers.clone());
+        let peers = PeerTable::new(host, hub, declared, secret, own);
         if self.peers.set(peers.clone()).is_ok() {
             tokio::spawn(peers.follow_owners());
         }
@@ -133,6 +138,8 @@ impl ServerApplication for HostApp {
 
     async fn disconnected(&self, connection: ConnectionId) {
         self.providers.disconnect(connection);
+        self.carriers.disconnect(connection);
+        self.host.carrier_left(connection.0);
         if let Some(peers) = self.peers.get() {
             peers.disconnect(connection);
         }

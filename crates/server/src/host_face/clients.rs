@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use host::{BoxFuture, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool};
+use host::{BoxFuture, CarrierAnswer, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool};
 use protocol::{
     CommandExecutionRequestApproval, DynamicToolCall, DynamicToolCallOutputContentItem,
     DynamicToolCallParams, DynamicToolCallResponse, FileChangeRequestApproval, McpServerElicitationAsk,
-    Operation, OperationUpdatedNotification, PermissionsRequestApproval, RequestMethod, ServerNotification,
-    Task, TaskUpdatedNotification, ThreadId, ToolRequestApproval, ToolRequestUserInput,
+    ModelCancel, ModelCancelParams, ModelRequest, ModelRequestParams, Operation,
+    OperationUpdatedNotification, PermissionsRequestApproval, RequestMethod, ServerNotification, Task,
+    TaskUpdatedNotification, ThreadId, ToolRequestApproval, ToolRequestUserInput,
 };
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::host_face::app::ALL_TASKS;
+use crate::host_face::carriers::ModelCarriers;
 use crate::host_face::providers::ToolProviders;
 use crate::hub::{AskError, AskTarget, ClientConnection, ConnectionId, Hub};
 use crate::peers::PeerSlot;
@@ -21,12 +23,13 @@ use crate::peers::PeerSlot;
 pub struct HubClients {
     hub: Arc<Hub>,
     pub(crate) providers: Arc<ToolProviders>,
+    pub(crate) carriers: Arc<ModelCarriers>,
     pub(crate) peers: PeerSlot,
 }
 
 impl HubClients {
     pub fn new(hub: Arc<Hub>) -> Self {
-        Self { hub, providers: Arc::default(), peers: PeerSlot::default() }
+        Self { hub, providers: Arc::default(), carriers: Arc::default(), peers: PeerSlot::default() }
     }
 }
 
@@ -162,6 +165,51 @@ impl HostClients for HubClients {
                 }
                 Err(AskError::TurnEnded | AskError::Gone) => ToolCallEnd::Gone,
             }
+        })
+    }
+
+    fn carrier(&self, task: &ThreadId) -> BoxFuture<'static, u64> {
+        let (hub, carriers, task) = (self.hub.clone(), self.carriers.clone(), task.clone());
+        Box::pin(async move {
+            let mut changes = carriers.changes();
+            loop {
+                changes.borrow_and_update();
+                if let Some(connection) = carriers.find(&hub, &task) {
+                    return connection.0;
+                }
+                if changes.changed().await.is_err() {
+                    // The server has ended.
+                    std::future::pending::<()>().await;
+                }
+            }
+        })
+    }
+
+    fn ask_model(&self, connection: u64, params: ModelRequestParams) -> BoxFuture<'static, CarrierAnswer> {
+        let target = AskTarget::Connection {
+            connection: ConnectionId(connection),
+            thread: Some(params.thread_id.clone()),
+        };
+        let answer = self.hub.ask::<ModelRequest>(target, params);
+        Box::pin(async move {
+            match answer.await {
+                Ok(response) => CarrierAnswer::Answered(response),
+                Err(AskError::Refused { error, .. }) => CarrierAnswer::Refused(error.message),
+                Err(error @ AskError::Unreadable(_)) => CarrierAnswer::Refused(error.to_string()),
+                Err(AskError::TurnEnded | AskError::Gone) => CarrierAnswer::Gone,
+            }
+        })
+    }
+
+    fn cancel_model(&self, connection: u64, params: ModelCancelParams) -> BoxFuture<'static, ()> {
+        let target = AskTarget::Connection {
+            connection: ConnectionId(connection),
+            thread: Some(params.thread_id.clone()),
+        };
+        let answer = self.hub.ask::<ModelCancel>(target, params);
+        Box::pin(async move {
+            // Whatever it answers, its stream is over.
+            let _ = answer.await;
         })
     }
 

@@ -12,17 +12,17 @@ use protocol::{
     TaskListParams, TaskListResponse, TaskReadParams, TaskReadResponse, TaskResumeParams, TaskResumeResponse,
     TaskSuspendParams, TaskSuspendResponse, Thread, ThreadArchive, ThreadArchiveParams,
     ThreadArchiveResponse, ThreadArchivedNotification, ThreadBackgroundTerminalsClean, ThreadCompactStart,
-    ThreadDelete, ThreadDeleteParams, ThreadDeleteResponse, ThreadDeletedNotification, ThreadFork,
-    ThreadForkParams, ThreadForkResponse, ThreadGoalClear, ThreadGoalGet, ThreadGoalGetParams, ThreadGoalSet,
-    ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
-    ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse, ThreadResume, ThreadResumeParams,
-    ThreadResumeResponse, ThreadRollback, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse,
-    ThreadShellCommand, ThreadStart, ThreadStartParams, ThreadStartResponse, ThreadStartedNotification,
-    ThreadSuspendParams, ThreadSuspendResponse, ThreadUnarchive, ThreadUnarchiveParams,
-    ThreadUnarchiveResponse, ThreadUnarchivedNotification, ThreadUnsubscribeParams,
-    ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnInterrupt, TurnInterruptParams,
-    TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteer, TurnSteerParams,
-    TurnSteerResponse, TurnSuspend, UsageListParams, UsageListResponse,
+    ThreadDelegation, ThreadDelete, ThreadDeleteParams, ThreadDeleteResponse, ThreadDeletedNotification,
+    ThreadFork, ThreadForkParams, ThreadForkResponse, ThreadGoalClear, ThreadGoalGet, ThreadGoalGetParams,
+    ThreadGoalSet, ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
+    ThreadLoadedListResponse, ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse,
+    ThreadResume, ThreadResumeParams, ThreadResumeResponse, ThreadRollback, ThreadSetName,
+    ThreadSetNameParams, ThreadSetNameResponse, ThreadShellCommand, ThreadStart, ThreadStartParams,
+    ThreadStartResponse, ThreadStartedNotification, ThreadSuspendParams, ThreadSuspendResponse,
+    ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnarchivedNotification,
+    ThreadUnsubscribeParams, ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnInterrupt,
+    TurnInterruptParams, TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteer,
+    TurnSteerParams, TurnSteerResponse, TurnSuspend, UsageListParams, UsageListResponse,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,6 +31,7 @@ use tokio::sync::oneshot;
 
 use crate::handlers::server_status::status;
 use crate::host_face::app::HostApp;
+use crate::host_face::carriers::CarrierClaim;
 use crate::host_face::providers::provided_at_start;
 use crate::host_face::resync::resync;
 use crate::hub::{Leave, Requester};
@@ -129,6 +130,11 @@ pub(crate) async fn start(
     // Whoever starts a thread hears how its placement is made, before there is a thread to follow.
     let thread = params.thread_id.get_or_insert_with(|| app.host.new_thread_id()).clone();
     let _starter = app.hub.note_starter(&thread, caller.id());
+    let claim = match claim(&app, &caller, &thread, params.delegation.as_ref()) {
+        Ok(claim) => claim,
+        Err(error) => return reply.send(Err(error)),
+    };
+    let delegation = params.delegation.clone();
     app.host.hold_notices(&thread);
     let started = app.host.start_thread(params, &name_of(&caller), caller.user_agent()).await;
     let started =
@@ -138,12 +144,26 @@ pub(crate) async fn start(
             let started = response.thread.clone();
             app.hub.join(&started.id, caller.id()).await;
             app.providers.declare(&started.id, caller.id(), provides);
-            reply.send(Ok(response));
+            reply.send(Ok(ThreadStartResponse { delegation, ..response }));
+            if let Some(claim) = claim {
+                claim.settle();
+            }
             announce(&app, started).await;
         }
         Err(error) => reply.send(Err(error)),
     }
     app.host.release_notices(&thread).await;
+}
+
+/// The task for whoever is to carry its model requests, before anything is done about it.
+fn claim(
+    app: &HostApp,
+    caller: &Requester,
+    task: &ThreadId,
+    asked: Option<&ThreadDelegation>,
+) -> Result<Option<CarrierClaim>, WireError> {
+    let claim = asked.map(|asked| app.carriers.claim(&app.hub, (task, caller.id()), asked));
+    claim.transpose().map_err(Into::into)
 }
 
 pub(crate) async fn fork(
@@ -255,6 +275,15 @@ pub(crate) async fn resume(
         (true, true) => ResumeManner::Follow,
         (true, false) => ResumeManner::Load,
     };
+    let delegation = params.delegation.clone();
+    let claimed = match &delegation {
+        Some(_) => app.host.carried_task(&params.thread_id).await.map_err(WireError::from),
+        None => Ok(params.thread_id.clone()),
+    };
+    let claim = match claimed.and_then(|task| claim(&app, &caller, &task, delegation.as_ref())) {
+        Ok(claim) => claim,
+        Err(error) => return reply.send(Err(error)),
+    };
     let (hub, thread) = (app.hub.clone(), params.thread_id.clone());
     let (wants_open, wants_all) = (params.include_open_items, params.resync);
     let host = app.host.clone();
@@ -264,6 +293,7 @@ pub(crate) async fn resume(
         match answer.and_then(|opened| read::<ThreadResumeResponse>(&opened.to_string())) {
             Ok(mut response) => {
                 response.rollout_ordinal = response.rollout_ordinal.filter(|_| knows_hosts);
+                response.delegation = delegation;
                 reply.send(Ok(response));
                 hub.join(&thread, caller.id()).await;
                 if wants_all {
@@ -272,6 +302,9 @@ pub(crate) async fn resume(
                     hub.send_open_items(&thread, caller.id()).await;
                 }
                 providers.declare(&thread, caller.id(), provides);
+                if let Some(claim) = claim {
+                    claim.settle();
+                }
             }
             Err(error) => reply.send(Err(error)),
         }
@@ -397,6 +430,7 @@ pub(crate) async fn unsubscribe(
     params: ThreadUnsubscribeParams,
 ) -> Result<ThreadUnsubscribeResponse, TaskError> {
     app.providers.leave(&params.thread_id, caller.id());
+    app.carriers.leave(&params.thread_id, caller.id());
     if let Some(peers) = app.peers.get() {
         peers.unsubscribe(caller.id(), &params.thread_id);
     }

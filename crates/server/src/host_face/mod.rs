@@ -2,6 +2,7 @@
 //! runtime in this process.
 
 mod app;
+mod carriers;
 mod clients;
 mod handlers;
 mod numbers;
@@ -14,6 +15,7 @@ mod routes;
 
 pub(crate) use app::ALL_TASKS;
 pub use app::HostApp;
+pub(crate) use carriers::ModelCarriers;
 pub use clients::HubClients;
 pub(crate) use providers::ToolProviders;
 pub(crate) use resync::resync;

@@ -9,20 +9,21 @@ use protocol::{
     FsCopy, FsCreateDirectory, FsGetMetadata, FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch,
     FsWriteFile, FuzzyFileSearch, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop,
     FuzzyFileSearchSessionUpdate, GetAccount, GetAccountRateLimits, GetAuthStatus, GitDiffToRemote,
-    HooksList, McpServerRefresh, McpServerStatusList, MockExperimentalMethod, ModelList, OperationDecide,
-    OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList, PlacementRead,
-    PlacementSnapshot, PlacementSuspend, PluginList, PluginRead, ReplicaList, RequestMethod, ReviewStart,
-    ServerStatus, SkillsList, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive,
-    ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadFork, ThreadGoalClear,
-    ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate,
-    ThreadPromptRead, ThreadRead, ThreadRecordsList, ThreadResume, ThreadRollback, ThreadSetName,
-    ThreadShellCommand, ThreadStart, ThreadSuspend, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe,
-    TurnInterrupt, TurnStart, TurnSteer, TurnSuspend, UsageList,
+    HooksList, McpServerRefresh, McpServerStatusList, MockExperimentalMethod, ModelList,
+    ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, ModelStreamEventUnacknowledged,
+    OperationDecide, OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList,
+    PlacementRead, PlacementSnapshot, PlacementSuspend, PluginList, PluginRead, ReplicaList, RequestMethod,
+    ReviewStart, ServerStatus, SkillsList, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend,
+    ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadFork,
+    ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList,
+    ThreadMetadataUpdate, ThreadPromptRead, ThreadRead, ThreadRecordsList, ThreadResume, ThreadRollback,
+    ThreadSetName, ThreadShellCommand, ThreadStart, ThreadSuspend, ThreadTurnsList, ThreadUnarchive,
+    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend, UsageList,
 };
 
 use super::handlers::{self as on, forward};
 use super::placement_files::placed;
-use super::{pages, placements};
+use super::{carriers, pages, placements};
 use crate::host_face::HostApp;
 use crate::peers::{RELAYED, relaying};
 use crate::router::Router;
@@ -121,6 +122,14 @@ pub fn host_routes() -> Router<HostApp> {
         .on(UsageList, on::usage_list)
         .on(AuditList, on::audit_list)
         .on(ReplicaList, on::replica_list)
+        .deferred(ModelStreamEvent, carriers::stream_event)
+        .hear(
+            ModelStreamEventUnacknowledged,
+            |params| Some(params.thread_id.as_str()),
+            carriers::stream_event_unacknowledged,
+        )
+        .on(ModelStreamAborted, carriers::stream_aborted)
+        .on(ModelRequestRejected, carriers::request_rejected)
         .on(ServerStatus, on::server_status)
         .wrapped(RELAYED, relaying)
         .wrapped(FileRequest::METHODS, placed)

@@ -82,7 +82,8 @@ impl PeerTable {
                 let provides = self.providers.declared_by(thread, client.id);
                 let heard = self.take_lost(client.id, thread).unwrap_or_default();
                 self.hub.forget_open_items(thread);
-                link.follow(thread, &provides, heard);
+                let delegation = self.carriers.carried_by(thread, client.id);
+                link.follow(thread, &provides, delegation, heard);
             }
             Err(error) => {
                 tracing::debug!(%error, replica = owner.replica, "another host cannot be reached yet");

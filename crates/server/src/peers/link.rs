@@ -9,8 +9,8 @@ use std::time::Duration;
 use host::{HeardTurn, TaskError, TaskOwner};
 use parking_lot::Mutex;
 use protocol::{
-    Initialize, ProvidedTool, RequestMethod, TaskDelete, ThreadArchive, ThreadDelete, ThreadId, ThreadResume,
-    ThreadUnsubscribe, TurnStart,
+    Initialize, ProvidedTool, RequestMethod, TaskDelete, ThreadArchive, ThreadDelegation, ThreadDelete,
+    ThreadId, ThreadResume, ThreadUnsubscribe, TurnStart,
 };
 use rpc::{
     ErrorObject, FrameLimits, FrameReader, Id, Incoming, IncomingNotification, IncomingRequest, Outbox,
@@ -211,10 +211,19 @@ impl PeerLink {
     }
 
     /// Follows a thread there for the client, which did not ask for it and has heard this much of it.
-    pub(super) fn follow(&self, thread: &ThreadId, provides: &[ProvidedTool], heard: HeardTurn) {
+    pub(super) fn follow(
+        &self,
+        thread: &ThreadId,
+        provides: &[ProvidedTool],
+        delegation: Option<ThreadDelegation>,
+        heard: HeardTurn,
+    ) {
         let mut params = json!({ "threadId": thread, "excludeTurns": true, "resync": true });
         if !provides.is_empty() {
             params["provides"] = json!(provides);
+        }
+        if let Some(delegation) = delegation {
+            params["delegation"] = json!(delegation);
         }
         self.followed.lock().insert(thread.clone(), heard);
         self.send(RelayedRequest::Follow(thread.clone()), ThreadResume::METHOD, &params);
@@ -307,6 +316,8 @@ impl LinkReader {
     async fn followed(&self, thread: ThreadId, answer: Result<Box<RawValue>, ErrorObject>) {
         if let Err(error) = answer {
             tracing::info!(%thread, "a thread cannot be followed: {}", error.message);
+            // Another client may carry its model requests by now: then it is followed without that.
+            self.table.carriers.leave(&thread, self.client.id);
             let heard = self.link.leave(&thread).map(|heard| (thread, heard));
             return self.table.lose(self.client.id, heard.into_iter().collect());
         }
@@ -332,8 +343,16 @@ impl LinkReader {
                 drop(followed);
                 self.table.take_lost(self.client.id, &call.thread);
                 self.table.hub.subscribe_quietly(&call.thread, self.client.id);
-                let provides = provides_of(&call.params);
+                let ResumeHead { provides, delegation } =
+                    serde_json::from_str(call.params.get()).unwrap_or_default();
+                let provides = provides.unwrap_or_default();
                 self.table.providers.declare(&call.thread, self.client.id, provides);
+                let of_client = (&call.thread, self.client.id);
+                if let Some(asked) = delegation
+                    && let Ok(claim) = self.table.carriers.claim(&self.table.hub, of_client, &asked)
+                {
+                    claim.settle();
+                }
             }
             ThreadArchive::METHOD | ThreadDelete::METHOD | TaskDelete::METHOD => {
                 self.table.hub.forget(&call.thread);
@@ -412,14 +431,12 @@ impl LinkReader {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct ResumeHead {
     #[serde(default)]
     provides: Option<Vec<ProvidedTool>>,
-}
-
-fn provides_of(params: &RawValue) -> Vec<ProvidedTool> {
-    serde_json::from_str::<ResumeHead>(params.get()).ok().and_then(|head| head.provides).unwrap_or_default()
+    #[serde(default)]
+    delegation: Option<ThreadDelegation>,
 }
 
 /// The client's answer for the other replica; nothing when there is none.

@@ -23,7 +23,7 @@ use link::PeerLink;
 pub use port::PeerPort;
 pub(crate) use relay::{RELAYED, relaying};
 
-use crate::host_face::ToolProviders;
+use crate::host_face::{ModelCarriers, ToolProviders};
 use crate::hub::{ClientConnection, ConnectionId, Hub};
 
 /// Where a link may be, held while one is opened: one link for each client and replica.
@@ -43,6 +43,7 @@ pub(crate) struct PeerTable {
     pub(crate) host: TaskHost,
     pub(crate) hub: Arc<Hub>,
     pub(crate) providers: Arc<ToolProviders>,
+    pub(crate) carriers: Arc<ModelCarriers>,
     secret: PeerSecret,
     /// The name of this replica.
     own: String,
@@ -64,7 +65,7 @@ impl PeerTable {
     pub(crate) fn new(
         host: TaskHost,
         hub: Arc<Hub>,
-        providers: Arc<ToolProviders>,
+        (providers, carriers): (Arc<ToolProviders>, Arc<ModelCarriers>),
         secret: PeerSecret,
         own: &str,
     ) -> Arc<Self> {
@@ -72,6 +73,7 @@ impl PeerTable {
             host,
             hub,
             providers,
+            carriers,
             secret,
             own: own.to_owned(),
             links: Mutex::default(),

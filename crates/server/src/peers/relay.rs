@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use host::TaskError;
 use protocol::{
-    RequestMethod, ReviewStart, TaskDelete, TaskResume, TaskSuspend, ThreadArchive,
-    ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadGoalClear, ThreadGoalGet,
-    ThreadGoalSet, ThreadId, ThreadMetadataUpdate, ThreadPromptRead, ThreadResume, ThreadRollback,
-    ThreadShellCommand, ThreadSuspend, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, RequestMethod, ReviewStart, TaskDelete,
+    TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
+    ThreadDelete, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadId, ThreadMetadataUpdate,
+    ThreadPromptRead, ThreadResume, ThreadRollback, ThreadShellCommand, ThreadSuspend, TurnInterrupt,
+    TurnStart, TurnSteer, TurnSuspend,
 };
 use runtime::BoxFuture;
 use serde::Deserialize;
@@ -46,6 +47,9 @@ pub(crate) const RELAYED: &[&str] = &[
     ThreadSuspend::METHOD,
     TaskResume::METHOD,
     TaskDelete::METHOD,
+    ModelStreamEvent::METHOD,
+    ModelStreamAborted::METHOD,
+    ModelRequestRejected::METHOD,
 ];
 
 /// The pause before an owner that could not be reached is looked for again.

@@ -94,6 +94,16 @@ pub enum TaskInput {
         generation: Generation,
         request: ModelRequestId,
     },
+    /// A client is to carry the request, and none is there.
+    CarrierWanted {
+        generation: Generation,
+        request: ModelRequestId,
+    },
+    /// A client carries it.
+    CarrierFound {
+        generation: Generation,
+        request: ModelRequestId,
+    },
     /// Clients have heard of the end of the thread's turn.
     TurnTold(ThreadId),
     /// These operations are stored as unknown.

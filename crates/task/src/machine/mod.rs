@@ -62,6 +62,10 @@ pub struct TaskMachine {
     agent_waits: BTreeSet<OperationId>,
     /// Model requests of the runtime that is up: a turn that has one does not wait.
     requests: BTreeSet<(Generation, ModelRequestId)>,
+    /// Those of them that wait for a client to carry them.
+    uncarried: BTreeSet<(Generation, ModelRequestId)>,
+    /// Its runtime was ended while its turn waited for a client that carries its model requests.
+    lacks_carrier: bool,
     /// Questions of the runtime that is up, by the operation they are about.
     questions: BTreeMap<OperationId, u64>,
     /// Calls of the runtime that clients run, by their operation. They survive the runtime.
@@ -96,7 +100,9 @@ pub struct TaskMachine {
 impl TaskMachine {
     /// A task as the store has it. No runtime holds it yet.
     pub fn new(root: ThreadId, times: TaskTimes, seed: TaskSeed) -> Self {
-        let is_parked = matches!(seed.state, TaskState::Waiting | TaskState::Suspended | TaskState::Failed);
+        let lacks_carrier = seed.state == TaskState::WaitingForCarrier;
+        let is_parked = lacks_carrier
+            || matches!(seed.state, TaskState::Waiting | TaskState::Suspended | TaskState::Failed);
         Self {
             times,
             runtime: RuntimeStage::Absent,
@@ -108,6 +114,8 @@ impl TaskMachine {
             operations: seed.operations,
             agent_waits: seed.agent_waits,
             requests: BTreeSet::new(),
+            uncarried: BTreeSet::new(),
+            lacks_carrier,
             questions: BTreeMap::new(),
             calls: BTreeSet::new(),
             unprovided: BTreeSet::new(),
@@ -193,7 +201,7 @@ impl TaskMachine {
                 }
             }
             TaskInput::InputReceived(id) => {
-                self.is_parked = false;
+                self.unpark();
                 self.failures = 0;
                 if !self.inputs.iter().any(|(known, _)| *known == id) {
                     self.inputs.push((id, None));
@@ -228,7 +236,17 @@ impl TaskMachine {
             TaskInput::AgentGivenUp { thread, turn } => drop(self.turn_ended(&thread, &turn, effects)),
             TaskInput::ModelAsked { generation, request } => self.model_asked(generation, request),
             TaskInput::ModelDone { generation, request } => {
+                self.uncarried.remove(&(generation, request.clone()));
                 self.requests.remove(&(generation, request));
+            }
+            TaskInput::CarrierWanted { generation, request } => {
+                let asked = (generation, request);
+                if self.requests.contains(&asked) {
+                    self.uncarried.insert(asked);
+                }
+            }
+            TaskInput::CarrierFound { generation, request } => {
+                self.uncarried.remove(&(generation, request));
             }
             TaskInput::TurnTold(thread) => drop(self.untold.remove(&thread)),
             TaskInput::Lost(operations) => {
@@ -266,7 +284,10 @@ impl TaskMachine {
                 self.calls.remove(&operation);
                 self.operations.insert(operation, OperationStage::Unknown);
             }
-            TaskInput::SuspendWanted => self.suspend(effects),
+            TaskInput::SuspendWanted => {
+                self.lacks_carrier = false;
+                self.suspend(effects);
+            }
             TaskInput::ToolsChanged => self.tools_changed(effects),
             TaskInput::Suspended(generation) => {
                 if self.runtime == RuntimeStage::Suspending(generation) {
@@ -286,12 +307,17 @@ impl TaskMachine {
         }
     }
 
+    fn unpark(&mut self) {
+        self.is_parked = false;
+        self.lacks_carrier = false;
+    }
+
     fn resume_wanted(&mut self) {
         // Whoever resumes the task may run its calls. With a runtime they wait for that already.
         if !self.has_runtime() {
             self.unprovided.clear();
         }
-        self.is_parked = false;
+        self.unpark();
         self.ends_when_up = self.is_draining;
         self.failures = 0;
         self.retry_at_ms = None;
@@ -309,7 +335,7 @@ impl TaskMachine {
 
     /// Its decision or its result is stored.
     fn settled(&mut self, operation: OperationId, effects: &mut Vec<TaskEffect>) {
-        self.is_parked = false;
+        self.unpark();
         self.ends_when_up = self.is_draining;
         self.failures = 0;
         self.unprovided.remove(&operation);
@@ -354,6 +380,7 @@ impl TaskMachine {
         self.is_queued = false;
         self.questions.clear();
         self.requests.clear();
+        self.uncarried.clear();
         self.untold.clear();
         self.quiet_since_ms = None;
         for (_, sent) in &mut self.inputs {
@@ -568,12 +595,13 @@ impl TaskMachine {
             self.runtime = RuntimeStage::Ending(generation);
             effects.push(TaskEffect::EndRuntime(generation));
         } else {
+            self.lacks_carrier = !self.uncarried.is_empty();
             self.suspend(effects);
         }
     }
 
-    /// Every branch of every turn waits for a decision, for a client that runs a call, or for an agent that does: nothing
-    /// runs, and no model is asked.
+    /// Every branch of every turn waits for a decision, for a client that runs a call or carries a model request, or for an
+    /// agent that does: nothing runs, and no model is asked.
     fn is_waiting(&self) -> bool {
         let waits = |(operation, stage): (&OperationId, &OperationStage)| {
             let waits = matches!(stage, OperationStage::Proposed | OperationStage::Unknown)
@@ -581,8 +609,9 @@ impl TaskMachine {
             let waits_for_agent = *stage == OperationStage::Started && self.agent_waits.contains(operation);
             waits_for_agent || (waits && self.questions.contains_key(operation))
         };
-        let is_still = self.calls.is_empty() && self.requests.is_empty();
-        !self.questions.is_empty() && is_still && self.operations.iter().all(waits)
+        let is_still = self.calls.is_empty() && self.requests.len() == self.uncarried.len();
+        let has_wait = !self.questions.is_empty() || !self.uncarried.is_empty();
+        has_wait && is_still && self.operations.iter().all(waits)
     }
 
     fn state(&self) -> TaskState {
@@ -600,9 +629,21 @@ impl TaskMachine {
             RuntimeStage::Absent if self.is_parked && waits && self.shown == TaskState::Waiting => {
                 TaskState::Waiting
             }
-            RuntimeStage::Absent if self.is_parked => TaskState::Suspended,
-            RuntimeStage::Suspending(_) | RuntimeStage::Ending(_) if self.is_parked => TaskState::Suspended,
-            RuntimeStage::Up(_) if self.is_waiting() => TaskState::Waiting,
+            RuntimeStage::Absent | RuntimeStage::Suspending(_) | RuntimeStage::Ending(_)
+                if self.is_parked =>
+            {
+                match self.lacks_carrier {
+                    true => TaskState::WaitingForCarrier,
+                    false => TaskState::Suspended,
+                }
+            }
+            // A person whose decision is waited for comes first: it is what others look for.
+            RuntimeStage::Up(_) if self.is_waiting() && (waits || self.uncarried.is_empty()) => {
+                TaskState::Waiting
+            }
+            RuntimeStage::Up(_) if self.is_waiting() && !self.turns.is_empty() => {
+                TaskState::WaitingForCarrier
+            }
             _ if self.turns.is_empty() && self.inputs.is_empty() => TaskState::Idle,
             _ => TaskState::Running,
         }

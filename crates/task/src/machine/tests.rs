@@ -579,3 +579,70 @@ fn a_runtime_ends_after_its_last_words() {
         assert!(effects.contains(&TaskEffect::EndRuntime(1)), "{told}: {effects:?}");
     }
 }
+
+/// A turn runs, and its model request waits for a client that carries it.
+fn uncarried() -> TaskStage {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Idle));
+    bench.on(TaskInput::InputReceived("i1".to_owned()));
+    bench.on(TaskInput::RuntimeUp(1));
+    bench.recorded(RecordFact::TurnStarted { thread: thread(), turn: turn() });
+    bench.on(TaskInput::InputTaken("i1".to_owned()));
+    let request = ModelRequestId::new("m1");
+    bench.on(TaskInput::ModelAsked { generation: 1, request: request.clone() });
+    assert_eq!(bench.task.state(), TaskState::Running);
+    let effects = bench.on(TaskInput::CarrierWanted { generation: 1, request });
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::WaitingForCarrier)), "{effects:?}");
+    bench
+}
+
+#[test]
+fn a_request_without_a_carrier_is_a_wait_and_one_that_is_carried_is_work() {
+    let mut bench = uncarried();
+    let (generation, request) = (1, ModelRequestId::new("m1"));
+    let effects = bench.on(TaskInput::CarrierFound { generation, request: request.clone() });
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Running)), "{effects:?}");
+    assert_eq!(bench.after(TIMES.suspend_after_ms), [], "nothing is suspended in mid-stream");
+    // Its carrier is gone before it sent anything.
+    bench.on(TaskInput::CarrierWanted { generation, request: request.clone() });
+    assert_eq!(bench.task.state(), TaskState::WaitingForCarrier);
+    bench.on(TaskInput::ModelDone { generation, request: request.clone() });
+    assert_eq!(bench.task.state(), TaskState::Running);
+    // News of a request that is over, or of an earlier runtime, have no effect.
+    bench.on(TaskInput::CarrierWanted { generation, request });
+    bench.on(TaskInput::CarrierWanted { generation: 0, request: ModelRequestId::new("m0") });
+    assert_eq!(bench.task.state(), TaskState::Running);
+}
+
+#[test]
+fn a_task_that_lacks_a_carrier_gives_its_runtime_up_and_goes_on_when_one_comes() {
+    let mut bench = uncarried();
+    assert!(bench.after(TIMES.suspend_after_ms).contains(&suspends(1)));
+    assert_eq!(bench.task.state(), TaskState::WaitingForCarrier);
+    bench.on(TaskInput::Suspended(1));
+    bench.on(TaskInput::RuntimeGone(1));
+    assert_eq!((bench.task.state(), bench.task.is_at_rest()), (TaskState::WaitingForCarrier, true));
+    assert_eq!(bench.after(1_000_000), [], "nothing starts by itself");
+    // The same after a restart of the host.
+    let (mut again, effects) = TaskStage::new(unfinished(TaskState::WaitingForCarrier, None));
+    assert_eq!((effects, again.task.state()), (vec![], TaskState::WaitingForCarrier));
+    for bench in [&mut bench, &mut again] {
+        let effects = bench.on(TaskInput::ResumeWanted);
+        assert!(starts(&effects).is_some());
+        assert!(effects.contains(&TaskEffect::SetState(TaskState::Running)), "{effects:?}");
+    }
+}
+
+#[test]
+fn a_task_that_somebody_suspends_does_not_wait_for_a_carrier() {
+    let mut bench = uncarried();
+    assert!(bench.on(TaskInput::SuspendWanted).contains(&suspends(1)));
+    assert_eq!(bench.task.state(), TaskState::Suspended);
+}
+
+#[test]
+fn a_decision_that_is_waited_for_comes_before_a_carrier() {
+    let mut bench = uncarried();
+    bench.stage(Some(OperationStage::Proposed));
+    bench.on(TaskInput::Asked { operation: operation(), question: 7 });
+    assert_eq!(bench.task.state(), TaskState::Waiting);
+}

@@ -3267,6 +3267,7 @@ ErrorDataCode: TypeAlias = Open[
         "unknownRequest",
         "staleRequest",
         "notTheHost",
+        "carrierTaken",
         "hostGone",
         "sequenceGap",
         "streamClosed",
@@ -3330,6 +3331,9 @@ without.
 `unknownRequest`: No model request has this id. Do: drop the stream.
 `staleRequest`: The model request is over. Do: drop the stream.
 `notTheHost`: Another connection is the host of the thread. Do: resume the thread to become its host.
+`carrierTaken`: Another connection carries the model requests of the task. Do: wait until that one is gone, or open
+the task
+without `delegation`.
 `hostGone`: The host of the thread is away. Do: wait for it, or resume the thread as its host.
 `sequenceGap`: Events are missing; `expected` is the next number. Do: send them again from there.
 `streamClosed`: The stream has ended; `nextSeq` says after what. Do: send no more of it.
@@ -7286,12 +7290,15 @@ SubagentPlacement: TypeAlias = Open[Literal["runtime", "host"]]
 """Who decides where child agents run."""
 
 
-TaskStatus: TypeAlias = Open[Literal["running", "creating", "queued", "idle", "waiting", "suspended", "failed"]]
+TaskStatus: TypeAlias = Open[
+    Literal["running", "creating", "queued", "idle", "waiting", "waitingForCarrier", "suspended", "failed"]
+]
 """How far a task has come.
 `creating`: Its runtime starts for the first time.
 `queued`: Waits for room among the running ones.
 `idle`: No turn runs.
 `waiting`: Its turn waits for a decision.
+`waitingForCarrier`: Its turn waits for a client that carries its model requests.
 `suspended`: Its turn waits, and no process is kept for it.
 `failed`: Its runtime could not be brought back. `task/resume` tries again.
 """
@@ -7578,7 +7585,11 @@ class ThreadDecrementElicitationResponse(WireModel):
 
 
 class ThreadDelegation(WireModel):
-    """Who carries this thread's model requests, and how."""
+    """Who carries this thread's model requests, and how. At `oarlock host`, `mode` `full` makes the connection the one
+    that
+    carries those of the task, and `direct` gives them back to the host's own provider; beside `mode`, `version` and
+    `provider`, a host takes none of the fields.
+    """
 
     mode: DelegationMode = "direct"
     version: StrictInt

@@ -95,7 +95,7 @@ class TaskExists(OarlockError):
 
 
 class TaskBusy(OarlockError):
-    """A turn of this task runs or waits already."""
+    """A turn of this task runs or waits already, or another program carries its model requests."""
 
 
 class ToolError(OarlockError):
@@ -166,6 +166,7 @@ def turn_failed(error: Mapping[str, Any], task_id: str | None) -> TurnFailed:
 
 _BY_REASON: dict[str, type[OarlockError]] = {
     "alreadyDecided": DecisionConflict,
+    "carrierTaken": TaskBusy,
     "decisionNotAvailable": DecisionConflict,
     "digestMismatch": DecisionConflict,
     "notWaiting": DecisionConflict,
@@ -182,7 +183,16 @@ _BY_REASON: dict[str, type[OarlockError]] = {
 
 # Nothing was done, and the same request may succeed later.
 _RETRYABLE = frozenset(
-    {"hostGone", "ownedElsewhere", "ownerLost", "placementUnreachable", "runtimeGone", "stopping", "storeFailed"}
+    {
+        "carrierTaken",
+        "hostGone",
+        "ownedElsewhere",
+        "ownerLost",
+        "placementUnreachable",
+        "runtimeGone",
+        "stopping",
+        "storeFailed",
+    }
 )
 _OVERLOADED = -32001
 # How a host that cannot open its store begins its last line.

@@ -102,13 +102,18 @@ class Host:
 
     @classmethod
     def connect(cls, url: str, *, token: str | None = None, provider: ModelProvider | None = None) -> Host:
-        """A host that runs: `unix://PATH`, `ws://HOST:PORT` or `wss://HOST:PORT`."""
+        """A host that runs: `unix://PATH`, `ws://HOST:PORT` or `wss://HOST:PORT`.
+
+        Args:
+            url: where it listens
+            token: as the host knows this program
+            provider: carries the model requests of the tasks that are started and opened here, in this program, for as
+                long as it is connected; unset, the host's own does
+        """
         if not url.startswith(("unix://", "ws://", "wss://")):
             raise ConfigError(f"{url}: expected unix://PATH, ws://HOST:PORT or wss://HOST:PORT")
-        if provider is not None:
-            raise ConfigError("provider: a host that runs has its own; only an embedded one takes a provider of yours")
         host = cls()
-        host._url, host._token = url, token
+        host._url, host._token, host._provider = url, token, provider
         return host
 
     async def __aenter__(self) -> Host:
@@ -252,6 +257,7 @@ class Host:
         self._has_places |= place.placement is not None
         given = {**_agent_params(plan, self._model_settings(agent.model)), **_budget_params(agent), **place.params()}
         params = {"threadId": thread_id, "threadSource": agent.name, "agentDigest": agent.digest(), **given}
+        params |= self._carried(agent.model)
         if labels:
             params["labels"] = dict(labels)
         if place.config:
@@ -546,6 +552,7 @@ class Host:
                 # The task keeps the one it was started with, or none where its place is the sandbox.
                 del wire["sandbox"]
             wire["agentDigest"] = plan.agent.digest()
+            wire |= self._carried(plan.agent.model)
         method = protocol.CLIENT_REQUESTS["thread/resume"]
         follower.expect_resync()
         answer = read_answer(method, await self._ask(method.method, wire, task_id=follower.task_id))
@@ -558,6 +565,13 @@ class Host:
 
         provider = self._options().own_provider
         return model_settings(provider.capabilities(model)) if provider is not None and model is not None else {}
+
+    def _carried(self, model: str | None) -> Mapping[str, JSON]:
+        """Of a task whose model requests a provider of this program carries, at a host that runs."""
+        carrier = self._opened().carrier
+        if carrier is None:
+            return {}
+        return {"model": model or carrier.default_model, "delegation": carrier.delegation(model)}
 
     def _follow(self, task_id: str, thread_id: str, plan: AgentPlan | None, deps: Any) -> TaskFollower:
         from ._follow import TaskFollower

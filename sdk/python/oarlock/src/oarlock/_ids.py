@@ -24,7 +24,7 @@ class TaskInfo:
     name: str | None
     agent: str
     """Its name; empty for a task that no agent of this package started."""
-    status: Literal["creating", "idle", "running", "waiting", "suspended", "queued", "failed"]
+    status: Literal["creating", "idle", "running", "waiting", "waitingForCarrier", "suspended", "queued", "failed"]
     pending: int
     """Calls that wait for a decision."""
     labels: Mapping[str, str]

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import oarlock_protocol as protocol
 
 from ._connection import Connection
-from ._errors import OarlockError, TransportClosed
+from ._errors import OarlockError, TaskBusy, TransportClosed
 from ._events import AgentFinished, AgentSpawned
 from ._follow import TaskFollower
 from ._records import record
@@ -25,6 +26,8 @@ _APPROVALS = {
     "item/fileChange/requestApproval",
     "item/tool/requestApproval",
 }
+# How often and how long a task that another connection carries is asked for again.
+_CARRIER_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 # Threads whose tokens are remembered before it is known whose children they are.
 _MAX_UNCLAIMED = 64
 
@@ -70,10 +73,18 @@ class TaskRouter:
             self._host._spawn(self._resubscribe, follower)
 
     async def _resubscribe(self, follower: TaskFollower) -> None:
-        try:
-            await self._host._resume(follower)
-        except OarlockError as error:
-            follower.close(error)
+        for pause in (*_CARRIER_PAUSES, None):
+            try:
+                await self._host._resume(follower)
+                return
+            except TaskBusy as error:
+                # The host may not know yet that the connection before this one is gone.
+                if pause is None:
+                    follower.close(error)
+                    return
+                await anyio.sleep(pause)
+            except OarlockError as error:
+                return follower.close(error)
 
     def _on_notification(self, method: str, params: Any) -> None:
         if not isinstance(params, dict):
@@ -157,6 +168,10 @@ class TaskRouter:
     def _on_request(self, connection: Connection, request_id: Any, method: str, params: Any) -> None:
         if method == "item/tool/call":
             self._host._spawn(self._answer_call, connection, request_id, params)
+        elif method in ("model/request", "model/cancel"):
+            session = self._host._opened()
+            if session.carrier is not None and isinstance(params, Mapping):
+                session.carrier.take(session.spawn, connection, request_id, method, params)
         elif method in _APPROVALS:
             # Decided by `operation/decide`, here or elsewhere, so that the record says by whom and nothing is lost.
             self._host._spawn(_answer, connection, request_id, {"decision": "defer"})

@@ -19,7 +19,7 @@ log = logging.getLogger("oarlock")
 
 # Also without news: a notification may be lost with its connection.
 _LOOK_EVERY = 10.0
-_ACTIVE = ("running", "waiting", "queued", "creating", "suspended")
+_ACTIVE = ("running", "waiting", "waitingForCarrier", "queued", "creating", "suspended")
 _MANY = 1_000_000
 
 

@@ -26,6 +26,7 @@ from ._wire import INITIALIZE
 
 if TYPE_CHECKING:
     from ._bridge import ModelBridge
+    from ._carrier import RequestCarrier
 
 log = logging.getLogger("oarlock")
 # Lines that an embedded host wrote to its standard error.
@@ -77,6 +78,8 @@ class Session:
         self.runtime_info = RuntimeInfo(target="", os="", shell=None, version="")
         self.limiter = anyio.CapacityLimiter(options.tool_concurrency)
         self._bridge: ModelBridge | None = None
+        self.carrier: RequestCarrier | None = None
+        """For a host that this program did not start: an embedded one reaches the provider by the bridge."""
         self._ready = anyio.Event()
         self._group: anyio.abc.TaskGroup | None = None
         self._connection: Connection | None = None
@@ -90,7 +93,8 @@ class Session:
 
     def own_provider_refused(self, thread_id: str) -> bool:
         """Whether a provider of this program failed with the last request of this thread."""
-        return self._bridge is not None and self._bridge.has_refused(thread_id)
+        carrier = self._bridge or self.carrier
+        return carrier is not None and carrier.has_refused(thread_id)
 
     @property
     def is_here(self) -> bool:
@@ -99,6 +103,10 @@ class Session:
 
     async def open(self) -> None:
         log_if_wanted()
+        if self._options.url is not None and (provider := self._options.own_provider) is not None:
+            from ._carrier import RequestCarrier
+
+            self.carrier = RequestCarrier(provider)
         group = anyio.create_task_group()
         await group.__aenter__()
         self._group = group
@@ -148,8 +156,8 @@ class Session:
         if self._process is not None:
             self._process.abandon()
         with anyio.CancelScope(shield=True):
-            if self._bridge is not None:
-                await self._bridge.aclose()
+            if (carrier := self._bridge or self.carrier) is not None:
+                await carrier.aclose()
         if self.embedded is not None:
             self.embedded.remove()
 
@@ -259,6 +267,8 @@ class Session:
         if host is None:
             raise RuntimeMismatch("the program at the other end is not a host; start `oarlock host`")
         self.features = frozenset(host.get("features") or ())
+        if self.carrier is not None and "carrier" not in self.features:
+            raise RuntimeMismatch("this host lets no program carry model requests; update it, or leave `provider` out")
         self.runtime_info = _runtime_info(answer)
         if not is_greeted:
             await connection.notify("initialized")
