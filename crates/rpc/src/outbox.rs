@@ -32,7 +32,7 @@ use crate::message::OutgoingMessage;
 use crate::queue::{Closed, OutboxLimits, OutboxQueue, Refused};
 use crate::reply::ReplySlot;
 
-/// Sends on one connection. Clones send on the same one; with the last of them it closes.
+/// Sends on one connection. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub struct Outbox {
     handle: Arc<Handle>,
@@ -50,7 +50,7 @@ impl Drop for Handle {
 }
 
 impl Outbox {
-    /// The two ends: what sends, and what a writer takes from.
+    /// The two ends: the sender, and the writer's backlog.
     pub fn open(limits: OutboxLimits) -> (Self, Backlog) {
         let queue = Arc::new(OutboxQueue::new(limits));
         let handle = Arc::new(Handle { queue: queue.clone() });
@@ -61,8 +61,8 @@ impl Outbox {
         &self.handle.queue
     }
 
-    /// Waits until one more request may be accepted. `unanswered` makes the answer for a request whose slot is
-    /// dropped unused, as by a handler that panics. It must not panic itself.
+    /// Waits until one more request may be accepted. `unanswered` makes the response for a request whose slot is
+    /// dropped unused, for example because its handler panicked. It must not panic itself.
     pub async fn reserve(
         &self,
         unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
@@ -73,7 +73,7 @@ impl Outbox {
         Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
     }
 
-    /// As [`Outbox::reserve`], without waiting. Who is refused may tell so with [`Outbox::answer`].
+    /// Like [`Outbox::reserve`], without waiting. A refusal can be reported with [`Outbox::answer`].
     pub fn try_reserve(
         &self,
         unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
@@ -84,38 +84,38 @@ impl Outbox {
         Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
     }
 
-    /// Sends an answer that needs no slot, by the control lane: to a line that was no message, or a refusal.
-    /// Waits while the answers that wait hold too much.
+    /// Sends a response without a slot on the control lane: for an invalid line, or a refusal. Waits while the queued
+    /// responses exceed their limit.
     pub async fn answer(&self, line: EncodedLine) -> Result<(), Closed> {
         self.queue().wait_for_answer_room().await?;
         self.queue().answer_without_slot(line)
     }
 
-    /// Waits until the answers that wait hold less than so many bytes, for a peer that gets less room than others.
+    /// Waits until the queued responses hold less than this, for a peer with a smaller limit.
     pub async fn wait_for_answers_below(&self, max_bytes: usize) -> Result<(), Closed> {
         self.queue().wait_for_answers_below(max_bytes).await
     }
 
-    /// Queues a message, waiting for room. Dropped before it is done, the message is not sent.
+    /// Queues a message, waiting for space. Dropping the future before it is done discards the message.
     pub async fn send(&self, message: OutgoingMessage) -> Result<(), Closed> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().acquire_many(price).await.map_err(|_| Closed)?;
         self.queue().push(message, paid)
     }
 
-    /// Queues a message if there is room. A refused one is gone: the caller gives up the message, or the connection.
+    /// Queues a message if there is space. A refused message is lost: the caller drops it, or the connection.
     pub fn try_send(&self, message: OutgoingMessage) -> Result<(), Refused> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().try_acquire_many(price).map_err(|error| refused(&error))?;
         self.queue().push(message, paid).map_err(|Closed| Refused::Closed)
     }
 
-    /// Takes nothing more in. What waits still leaves and open slots may still be answered; then the writer ends.
+    /// Accepts nothing more. Queued messages are still written and open slots may be used; then the writer ends.
     pub fn close(&self) {
         self.queue().close();
     }
 
-    /// Whether nothing more is taken in.
+    /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.queue().room().is_closed()
     }
