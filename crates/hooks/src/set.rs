@@ -17,7 +17,7 @@ use crate::run::{HookSite, run};
 
 /// How clients hear of runs, and what time it is.
 pub trait HookTeller: Send + Sync {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -45,7 +45,7 @@ impl HookSet {
             let (site, stdin, guard) = (site.clone(), stdin.to_vec(), guard.clone());
             async move {
                 let mut summary = summary(hook, order, teller.now_ms());
-                teller.tell(started(facts, &summary)).await;
+                teller.notify(started(facts, &summary)).await;
                 let judged = judge(hook.event, &run(hook, site, stdin, guard).await);
                 let now_ms = teller.now_ms();
                 summary.status = judged.status;
@@ -53,7 +53,7 @@ impl HookSet {
                 summary.duration_ms = Some((now_ms - summary.started_at).max(0));
                 (summary.started_at, summary.completed_at) = (summary.started_at / 1000, Some(now_ms / 1000));
                 let run_id = summary.id.clone();
-                teller.tell(completed(facts, summary)).await;
+                teller.notify(completed(facts, summary)).await;
                 FinishedHook { run_id, judged }
             }
         });
