@@ -9,7 +9,7 @@ use engine::{
     HookDecision, HookOccasion, HookPoints, HookVerdict, Reach, Step, ToolCall, ToolOutcome, ToolPayload,
 };
 use futures_util::future::BoxFuture;
-use hooks::{FinishedHook, HookFacts, HookSet, HookSite, HookTeller, HookTrigger, decide};
+use hooks::{FinishedHook, HookFacts, HookNotifier, HookSet, HookSite, HookTrigger, decide};
 use parking_lot::RwLock;
 use protocol::{
     FunctionCallOutputBody, HookEventName, HookRunStatus, ReadOnlyAccess, SandboxPolicy, ServerNotification,
@@ -45,7 +45,7 @@ pub(crate) struct HookJob {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-impl HookTeller for HookJob {
+impl HookNotifier for HookJob {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         self.progress.notify_later(notification)
     }
