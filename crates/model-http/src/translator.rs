@@ -1,4 +1,4 @@
-//! Answers Responses requests of other programs by a provider of another wire.
+//! Serves Responses requests of other programs with a provider of another wire.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,15 +22,15 @@ pub struct Translator {
     transport: HttpTransport,
 }
 
-/// A request that is not answered with a response.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedTranslation {
     pub status: u16,
-    /// The error as clients of the Responses API read it.
+    /// The error in the form of the Responses API.
     pub body: Value,
 }
 
-/// The fields of a request that only this reader looks at.
+/// Request fields that only this code needs.
 #[derive(Deserialize, Default)]
 struct MoreFields {
     model: Option<String>,
@@ -43,7 +43,7 @@ impl Translator {
         Ok(Self { transport: HttpTransport::new(provider, options)? })
     }
 
-    /// Answers once the provider has accepted the request or refused it. Dropping the translation ends the request.
+    /// Returns once the provider has accepted or refused the request. Dropping the translation ends the request.
     pub async fn post(&self, body: &[u8]) -> Result<Translation, RefusedTranslation> {
         let invalid = |problem: String| ModelFailure::new(FailureClass::InvalidRequest, problem);
         let ForeignRequest { body: request, stream } =
@@ -59,7 +59,7 @@ impl Translator {
             tools: request.tools.iter().filter(|tool| can_be_offered(tool)).cloned().collect(),
             ..request
         };
-        // The bytes of earlier requests of the same conversation are kept under this name.
+        // The bytes of the conversation's earlier requests are cached under this name.
         let thread = ThreadId::from(request.prompt_cache_key.as_str());
         let metadata = Metadata::first(thread, TurnId::from("translated"));
         let request = PreparedRequest { body: Arc::new(request), metadata };
@@ -86,8 +86,8 @@ impl Translator {
     }
 }
 
-/// Tools that the provider of the Responses API runs itself are nobody's here. Clients offer them unasked, so they are
-/// left out instead of refused.
+/// Hosted tools of the Responses API do not exist here. Clients offer them by default, so they are left out instead of
+/// refused.
 fn can_be_offered(tool: &Value) -> bool {
     let kind = tool["type"].as_str().unwrap_or("function");
     let can = matches!(kind, "function" | "custom" | "namespace");
@@ -98,28 +98,28 @@ fn can_be_offered(tool: &Value) -> bool {
 }
 
 fn refused(status: u16, failure: &ModelFailure) -> RefusedTranslation {
-    // A page that answered with 200 is no success.
+    // A web page with status 200 is no success.
     let status = if status < 400 { 502 } else { status };
     let error = json!({ "message": failure.message, "type": "upstream_error", "code": error_code(failure) });
     RefusedTranslation { status, body: json!({ "error": error }) }
 }
 
-/// The most pauses of one response after which a model is asked to go on.
+/// Limit of pauses of one response that are continued.
 const MOST_PAUSES: u32 = 3;
 
-/// A response under way.
+/// A response in progress.
 pub struct Translation {
     transport: HttpTransport,
-    /// As it was sent last.
+    /// As sent last.
     request: PreparedRequest,
-    /// Items that came since.
+    /// Items received since.
     given: Vec<Arc<ResponseItem>>,
     pauses: u32,
     /// By the answers that ended with a pause.
     spent: Option<TokenUsageBreakdown>,
     events: EventStream,
     writer: ResponsesWriter,
-    /// The data of events that nobody took yet.
+    /// The data of queued events.
     written: VecDeque<Value>,
     is_over: bool,
     wants_stream: bool,
@@ -131,7 +131,7 @@ impl Translation {
         self.wants_stream
     }
 
-    /// The data of the next event; nothing after the last.
+    /// The data of the next event; `None` after the last.
     pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Value>> {
         loop {
             if let Some(event) = self.written.pop_front() {
@@ -164,7 +164,7 @@ impl Translation {
                     None => return,
                 }
             }
-            // The client reads one response, however many it is put together from.
+            // The client gets one response, even if it consists of several.
             StreamEvent::Opened(_) if self.pauses > 0 => return,
             StreamEvent::ItemDone(item) => {
                 self.given.push(Arc::from(item.clone()));
@@ -181,15 +181,15 @@ impl Translation {
         self.written.extend(out);
     }
 
-    /// Asks the model to go on, which clients of the Responses API know nothing of. The end of the response where that
-    /// makes no sense.
+    /// Continues a paused answer, which clients of the Responses API do not know. Ends the response if that is not
+    /// possible.
     fn after_pause(&mut self, failure: ModelFailure) -> Option<StreamEvent> {
         self.spent = sum(self.spent.take(), failure.spent.clone());
         let is_call = |item: &Arc<ResponseItem>| {
             matches!(**item, ResponseItem::FunctionCall { .. } | ResponseItem::CustomToolCall { .. })
         };
         if self.given.iter().any(is_call) {
-            // The outputs are the client's to send.
+            // The client has to send the outputs.
             return Some(StreamEvent::Completed { response_id: String::new(), usage: self.spent.take() });
         }
         if self.pauses == MOST_PAUSES {
