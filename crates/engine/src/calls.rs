@@ -48,7 +48,7 @@ pub(crate) struct OpenCall {
 /// Who the call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
-    /// Nobody yet: other calls have to end first.
+    /// None yet: other calls have to end first.
     Waiting,
     Tool,
     Client,

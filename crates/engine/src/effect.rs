@@ -54,7 +54,7 @@ pub enum Effect {
     AwaitStopped,
     /// The turn is suspended: it can be resumed from the record. No effect of it follows.
     Suspended,
-    /// The turn is over. No effect of it follows.
+    /// The turn has ended. No effect of it follows.
     Finish(TurnStatus),
 }
 

@@ -137,7 +137,7 @@ pub enum Input {
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// The time of `Effect::Deadline` is over.
+    /// The time of `Effect::Deadline` has passed.
     DeadlinePassed {
         attempt: u64,
     },

@@ -33,7 +33,7 @@ fn is_plain(byte: u8) -> bool {
 fn is_twin(name: &str) -> bool {
     let plain: String = name
         .chars()
-        // Bytes that are no text show as nothing, or are left out by whoever copies the name.
+        // Invalid UTF-8 may be invisible, or lost when the name is copied.
         .filter(|c| !(is_invisible(*c) || c.is_control() || *c == '\u{fffd}'))
         .filter(|c| *c == ' ' || !c.is_whitespace())
         .map(plain)

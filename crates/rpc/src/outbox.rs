@@ -1,26 +1,26 @@
-//! The sending end of one connection. Everything in it is bounded, and what a bound does is to make somebody wait:
+//! The sending end of one connection. Every queue in it is bounded, and a full queue makes its producer wait:
 //!
-//! | what | bound | who waits |
+//! | what | limit | who waits |
 //! |---|---|---|
-//! | requests accepted and not answered | a count | [`Outbox::reserve`], so the one who reads the connection |
-//! | answers not written | bytes | [`Outbox::reserve`] and [`Outbox::answer`], so the one who reads the connection |
-//! | messages not written | bytes | [`Outbox::send`], so whoever produces them; first come, first served |
+//! | accepted, unanswered requests | a count | [`Outbox::reserve`], so the reader of the connection |
+//! | unwritten responses | bytes | [`Outbox::reserve`] and [`Outbox::answer`], so the reader of the connection |
+//! | unwritten messages | bytes | [`Outbox::send`], so their producers; first come, first served |
 //!
-//! A request is accepted only with a [`ReplySlot`] in hand, and a slot sends exactly one answer without waiting, so
-//! no request stays without one. Answers and messages have budgets of their own: a flood of deltas does not keep a
-//! request from being read and answered. A single message larger than its budget waits until it is alone.
+//! A request is accepted only with a [`ReplySlot`], and a slot sends exactly one response without waiting, so every
+//! request gets one. Responses and messages have separate limits: a flood of deltas does not prevent reading and
+//! answering requests. A single message larger than its limit waits until the queue is empty.
 //!
-//! There are two lanes. Messages take the ordered one and leave in the order in which they came, but for deltas of
-//! one text, which are merged while they wait (see [`OutgoingMessage`]). An answer takes either:
+//! There are two lanes. Messages use the ordered one and leave in the order of sending, except for deltas of one text,
+//! which are merged while they wait (see [`OutgoingMessage`]). A response uses either:
 //!
-//! - [`ReplySlot::reply`] stands in the ordered lane: behind every message that was sent before it, before every
-//!   one sent after it. For an answer that sums up what earlier messages told, as a snapshot does.
-//! - [`ReplySlot::reply_now`] takes the control lane: it passes what waits, and nothing sent after it passes it. So
-//!   the answer to a request still comes before the messages about what that request began. For all the rest.
+//! - [`ReplySlot::reply`] uses the ordered lane: after every earlier message and before every later one. For a
+//!   response that summarises earlier messages, such as a snapshot.
+//! - [`ReplySlot::reply_now`] uses the control lane: it passes queued messages, and no later message passes it. So the
+//!   response to a request still precedes the messages that the request causes. For all others.
 //!
-//! Control goes first, yet a message older than the waiting answers gets every 33rd turn: a peer that asks without
-//! pause does not starve its own notifications. Bytes are given back when they are written, not when they are
-//! taken, so what is held counts the batch that a slow reader does not accept.
+//! The control lane goes first, but a message older than the queued responses gets every 33rd turn, so that a peer's
+//! constant requests do not delay its own notifications for ever. Bytes count until they are written, not until they
+//! are taken, so the batch that a slow reader does not accept counts too.
 
 use std::sync::Arc;
 

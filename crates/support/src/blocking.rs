@@ -35,7 +35,7 @@ async fn run(work: Box<dyn FnOnce() + Send>) -> Result<(), Panicked> {
 pub fn off_worker<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // A runtime of one thread serves one caller, and outside a runtime there is nobody to hold up.
+        // A single-threaded runtime serves one caller, and outside a runtime nothing is blocked.
         _ => work(),
     }
 }

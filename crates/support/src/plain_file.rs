@@ -1,4 +1,4 @@
-//! Reading files that somebody may have put there, or puts something else in their place while they are looked at.
+//! Reads files that an attacker may have created, or may replace while they are read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! The way back to whoever asked.
+//! The response channel of a request.
 
 use std::fmt;
 

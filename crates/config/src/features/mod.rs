@@ -145,7 +145,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("web_search", "web_search_request"),
 ];
 
-/// Flags of the reference that nothing here reads. Whoever sets one to something else than its default is told.
+/// Flags of the reference without effect here. A value other than the default gives a warning.
 pub(crate) const WITHOUT_EFFECT: &[&str] = &[
     "undo",
     "codex_git_commit",

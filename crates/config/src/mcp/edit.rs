@@ -27,7 +27,7 @@ pub fn write_mcp_server(home: &Home, name: &str, transport: &McpTransport) -> Re
     })
 }
 
-/// Takes a server out of the file. Says whether it was there.
+/// Removes a server from the file. Returns whether it was there.
 pub fn remove_mcp_server(home: &Home, name: &str) -> Result<bool, ConfigError> {
     edit(home, |document| {
         let servers = document.get_mut("mcp_servers").and_then(Item::as_table_like_mut);

@@ -28,7 +28,7 @@ pub struct McpServer {
     /// By the name the server has for the tool.
     pub approval: BTreeMap<String, McpApprovalMode>,
     pub transport: McpTransport,
-    /// The plugin that brought it along.
+    /// The plugin that contains it.
     pub plugin: Option<String>,
     /// Folders that commands can write to: its program is not looked for there.
     pub writable_roots: Vec<PathBuf>,
@@ -112,7 +112,7 @@ struct McpToolKeys {
 
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(120);
-/// However long somebody wants to wait.
+/// The maximum of a configured wait.
 const LONGEST: f64 = 24.0 * 3600.0;
 
 impl ResolvedConfig {

@@ -1,4 +1,4 @@
-//! Which files the server may read on behalf of whoever works in a folder.
+//! Which files the server may read for a thread that works in a folder.
 
 use std::path::{Path, PathBuf};
 

@@ -133,7 +133,7 @@ pub(super) const OF_SYSTEM: &[&str] = &[
     "/run/secrets",
 ];
 
-/// Variables with which programs are told to keep theirs elsewhere, and what of it is meant.
+/// Variables that move programs' files, and the relevant path in them.
 pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
     ("AWS_CONFIG_FILE", ""),
     ("AWS_SHARED_CREDENTIALS_FILE", ""),
@@ -157,7 +157,7 @@ pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
     ("XAUTHORITY", ""),
 ];
 
-/// Beneath a home folder of ours, should somebody work inside it: what is never shown.
+/// The paths in our home folder that are never shown, even to a thread that works inside it.
 pub(super) const OWN_PRIVATE: &[&str] = &[
     ".credentials.json",
     ".env",

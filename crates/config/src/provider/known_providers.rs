@@ -14,7 +14,7 @@ struct KnownProvider {
     /// The variable of a key that it may have been started with.
     optional_key: Option<&'static str>,
     wire: WireApi,
-    /// The model when none is configured. None where only the server can tell.
+    /// The default model. None if only the server knows it.
     default_model: Option<&'static str>,
 }
 
@@ -163,7 +163,7 @@ impl KnownProvider {
     fn provider(&self, env: &Env) -> ProviderConfig {
         let keys = ProviderKeys {
             name: self.name.to_owned(),
-            // Empty where a variable is missing: whoever chooses the provider is told which.
+            // Empty if a variable is missing: choosing the provider then names the variable.
             base_url: Some(self.address.url(env).unwrap_or_default()),
             env_key: self.env_key.map(str::to_owned),
             wire_api: Some(self.wire),

@@ -71,7 +71,7 @@ pub struct ProviderConfig {
     pub thinking: Option<ThinkingMode>,
     /// Whether system messages may come after others. Unset goes by the provider.
     pub system_messages: Option<bool>,
-    /// One of the providers known by name, but OpenAI: failures are told in the same words on each of its wires.
+    /// A known provider other than OpenAI: failures have the same texts on each of its wires.
     pub is_known: bool,
     /// Prints the token of requests.
     pub auth: Option<AuthCommand>,
@@ -116,7 +116,7 @@ pub enum ProviderReason {
     Requested,
     /// A configuration file names it.
     Configured,
-    /// Somebody has logged in.
+    /// There is a login.
     Login,
     /// Its key is in this variable of the environment.
     Key(String),
@@ -313,7 +313,7 @@ pub(crate) fn providers(
         let known = providers.remove(id);
         let provider = match known {
             Some(known) if !keys.base_url.as_ref().is_some_and(is_blank) => known.with(keys),
-            // Nobody's address is a default: prompts and the key would go to whoever has it.
+            // There is no default address: prompts and the key would go to its owner.
             None if !keys.base_url.as_ref().is_none_or(is_blank) => ProviderConfig::new(id, keys),
             _ => return Err(ConfigError::NoAddress(id.clone())),
         };
@@ -357,7 +357,7 @@ pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning
         ProviderConfig { is_known: true, ..ProviderConfig::new(id, &keys) }
     };
     let offline = ProviderKeys { name: "Offline".to_owned(), ..ProviderKeys::default() };
-    // LM Studio can be told to ask for a token.
+    // LM Studio can be configured to require a token.
     let lmstudio = ProviderConfig {
         bearer_token: env.text("LM_API_TOKEN").map(SecretText::new),
         ..local(LMSTUDIO, "LM Studio", 1234)

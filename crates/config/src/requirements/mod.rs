@@ -233,7 +233,7 @@ impl Requirements {
     }
 }
 
-/// A value, and whether somebody set it.
+/// A value, and whether it was set explicitly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChosenValue<T> {
     pub(crate) value: T,
@@ -243,7 +243,7 @@ pub(crate) struct ChosenValue<T> {
 /// Where warnings go.
 pub(crate) type Warn<'a> = &'a mut Vec<SettingWarning>;
 
-/// A forbidden value gives way to the fallback; whoever set it is told.
+/// A forbidden value is replaced by the fallback, with a warning if it was set.
 fn settle<T>(chosen: ChosenValue<T>, verdict: Result<(), ConfigError>, fallback: T, warn: Warn<'_>) -> T
 where
     T: Serialize,

@@ -78,7 +78,7 @@ impl TurnMachine {
         }
     }
 
-    /// `None` when the turn is over.
+    /// `None` when the turn has ended.
     pub(crate) fn on_hooks_finished(
         mut self,
         work: &mut Transition<'_>,

@@ -236,7 +236,7 @@ impl OpenLogins {
         if open.len() >= MOST_AT_ONCE && !open.contains_key(&file) {
             return Err(LoginError::TooMany);
         }
-        // Dropping the older sender tells its login.
+        // Dropping the older sender cancels its login.
         open.insert(file.clone(), sender);
         Ok((LoginSlot { open_logins: self.clone(), file }, replaced))
     }

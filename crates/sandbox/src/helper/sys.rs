@@ -209,7 +209,7 @@ pub(crate) fn set_file_user(id: u32, group: u32) -> io::Result<()> {
     for (call, wanted) in [(libc::SYS_setfsgid, group), (libc::SYS_setfsuid, id)] {
         // SAFETY: takes a number and has no memory effects.
         unsafe { libc::syscall(call, wanted) };
-        // A number that nobody has changes nothing; both calls give the one from before.
+        // An invalid id changes nothing; both calls return the previous one.
         // SAFETY: as above.
         let now = unsafe { libc::syscall(call, u32::MAX) };
         if u32::try_from(now) != Ok(wanted) {

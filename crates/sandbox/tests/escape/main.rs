@@ -31,7 +31,7 @@ use scene::Scene;
 /// Far more than anything here takes on a busy machine, and far less than what is waited for to no end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Somebody without any rights.
+/// An unprivileged user.
 const NOBODY: u32 = 65534;
 
 /// Whether an attempt got out: it succeeded, or something is different afterwards.

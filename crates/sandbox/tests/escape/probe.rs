@@ -38,7 +38,7 @@ fn reached(name: &str) -> bool {
         Ok(()) => true,
         Err(error) => {
             let stopped = [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EROFS];
-            // Nobody is there, as on a network of its own.
+            // No listener, as in a separate network namespace.
             let nobody = [libc::ECONNREFUSED, libc::ENETUNREACH, libc::ENOENT, libc::ESRCH];
             let code = error.raw_os_error().unwrap_or(0);
             eprintln!("{name}: {error}");

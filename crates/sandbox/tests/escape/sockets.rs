@@ -101,7 +101,7 @@ const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
 struct Outside {
     closed: TcpListener,
     open: TcpListener,
-    /// Answers to nobody: its queue is full.
+    /// Accepts no connection: its queue is full.
     full: TcpListener,
     _in_queue: Vec<TcpStream>,
     _tmp: (tempfile::TempDir, UnixListener),

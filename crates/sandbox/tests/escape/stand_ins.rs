@@ -91,7 +91,7 @@ fn a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside() {
     as_normal_user("stand_ins::a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside");
 }
 
-/// A file that looks like a stand-in, locked by somebody who never lets go.
+/// A file that looks like a placeholder, locked by another process for ever.
 fn hostile(scene: &Scene, owner: Option<u32>) -> File {
     let path = scene.at("ws/.git");
     fs::create_dir(&path).unwrap();

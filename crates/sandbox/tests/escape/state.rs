@@ -190,7 +190,7 @@ fn behind_a_dangling_link() {
         assert!(matches!(end, HelperStatus::Exited { code } if code != 0), "{script}: {end:?} {said}");
         assert_eq!(made, None, "{script}: {said}");
     }
-    // The same name is nobody's business elsewhere.
+    // The same name is allowed elsewhere.
     let (end, said, _) = run(
         "mkdir -p t/deep && echo x > t/later.json && echo x > t/deep/later.json && mv t u && \
                               mv sub s && mkdir sub && echo x > sub/later.json && echo x > later.jsonl",

@@ -55,7 +55,7 @@ async fn alone_a_slow_reader() {
     let wchan = format!("/proc/{}/wchan", process.pid());
     for round in 0_u32.. {
         if round % 1000 == 0 && kept.total_bytes() < FLOOD / 2 {
-            // Nobody reads, so it comes to a stop instead of being buffered.
+            // Without a reader the command blocks instead of being buffered.
             until("it waits for its reader", || is_writing(&wchan)).await;
         }
         let Some(chunk) = output.next().await else { break };

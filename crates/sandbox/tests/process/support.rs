@@ -100,7 +100,7 @@ pub(crate) fn count_processes(argument: &str) -> usize {
     entries.filter(|entry| has_it(entry.path())).count()
 }
 
-/// How many children this process has, dead ones that nobody has reaped included.
+/// The number of this process's children, including zombies.
 pub(crate) fn children() -> usize {
     let this = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("there is /proc").flatten();

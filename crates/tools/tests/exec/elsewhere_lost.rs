@@ -70,7 +70,7 @@ async fn an_environment_that_vanishes_fails_the_next_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_that_is_lost_while_a_command_runs_is_an_error_of_the_call() {
     let stage = Stage::new();
-    // Ends as soon as it is told to, whatever runs there.
+    // Ends as soon as it gets a signal, whatever runs there.
     let client = stage.program(
         "client",
         "#!/bin/sh\nexec 3<&0\n\"$@\" <&3 &\nwhile [ ! -e die ]; do sleep 0.02; done; exit 255\n",

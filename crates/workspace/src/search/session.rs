@@ -1,4 +1,4 @@
-//! A search that follows the query while somebody types.
+//! A search that follows the query while the user types.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The pieces that nobody has taken up yet.
+/// The pieces that no thread has taken yet.
 pub(super) struct WorkQueue<T> {
     state: Mutex<WaitingPieces<T>>,
     wake: Condvar,
