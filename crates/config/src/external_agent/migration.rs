@@ -199,17 +199,17 @@ impl Migration {
     }
 }
 
-/// For display.
+/// The description for display.
 fn taken(what: &str, from: &Path, to: &Path) -> String {
     format!("Take {what} over from {} into {}", from.display(), to.display())
 }
 
-/// The one to write.
+/// The last one, which is written.
 fn last(paths: &[PathBuf]) -> &Path {
     paths.last().map_or(Path::new(""), PathBuf::as_path)
 }
 
-/// The settings that mean something here: variables of commands, and whether commands are confined.
+/// The settings with an equivalent here: variables of commands, and whether commands are sandboxed.
 fn translated(settings: &Value) -> Table {
     let mut table = Table::new();
     if settings["sandbox"]["enabled"] == Value::Bool(true) {
