@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// parts at once. Only [`SystemClock`] reads the system clock. Durations are measured with `Instant`, which needs no
 /// clock.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970.
+    /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
 
