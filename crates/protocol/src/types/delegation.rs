@@ -34,7 +34,7 @@ pub enum DelegationFeature {
     Subagents,
     /// The host chooses the tools and who approves their calls.
     ToolSet,
-    /// A turn can be put away with `turn/suspend`.
+    /// A turn can be suspended with `turn/suspend`.
     Suspend,
     /// A feature this release does not know; ignored.
     #[serde(untagged)]
