@@ -122,7 +122,7 @@ impl AgentControl {
                 tracing::warn!(%error, agent = %agent.id, "a host did not confirm that it stops an agent");
             }
             Err(_) => {
-                tracing::warn!(agent = %agent.id, "a host did not confirm in time that it stops an agent")
+                tracing::warn!(agent = %agent.id, "a host did not confirm in time that it stops an agent");
             }
         }
         let _opening = self.state.threads.opening(&agent.thread()).await;
