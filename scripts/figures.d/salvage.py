@@ -15,7 +15,7 @@ from report import Counter, Json, Outcome, Run, progress
 from server import Refused, Server, make_home
 from storage import attempt, journal
 
-TEST = "random_corruption_loses_no_sound_record_and_no_loss_goes_unsaid"
+TEST = "random_corruption_loses_no_valid_record_and_every_loss_is_reported"
 TURNS = 12
 CORRUPTIONS = "10000"
 

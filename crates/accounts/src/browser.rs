@@ -1,4 +1,4 @@
-//! Login in a browser on this machine, which comes back to a port of ours.
+//! Login in a browser on this machine, with a redirect to a local port.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::AccountLoginError;
 use crate::issuer::{CLIENT_ID, Issuer, Pkce, decoded, form, random};
 
-/// The ports that the default issuer takes browsers back to.
+/// The redirect ports that the default issuer allows.
 const PORTS: [u16; 2] = [1455, 1457];
-/// How long the user has.
+/// Time limit of the user.
 const LIMIT: Duration = Duration::from_secs(600);
-/// A browser sends its request at once, and in a few lines.
+/// Time limit of the redirect request, which is short.
 const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 const MAX_REQUEST: usize = 16 * 1024;
-/// Connections that are read at a time.
+/// Limit of concurrent connections.
 const AT_ONCE: usize = 32;
 const CALLBACK: &str = "/auth/callback";
 const SCOPE: &str = "openid profile email offline_access";
 
-/// A login that waits for the user.
+/// A pending login.
 #[derive(Debug)]
 pub struct BrowserLogin {
     issuer: Issuer,
@@ -35,7 +35,7 @@ pub struct BrowserLogin {
 }
 
 impl BrowserLogin {
-    /// Opens the port, on this machine only. `workspace` is the only one that may log in, where one is forced.
+    /// Opens the port, on this machine only. `workspace` is the required one, if any.
     pub async fn begin(
         issuer: Issuer,
         originator: &str,
@@ -68,7 +68,7 @@ impl BrowserLogin {
         &self.auth_url
     }
 
-    /// Waits for the browser and gives the tokens, or says why there are none.
+    /// Waits for the browser and returns the tokens, or the error.
     pub async fn finish(self) -> Result<ChatgptTokens, AccountLoginError> {
         tokio::time::timeout(LIMIT, self.wait()).await.unwrap_or(Err(AccountLoginError::TimedOut))
     }
@@ -88,8 +88,7 @@ impl BrowserLogin {
         result
     }
 
-    /// The browser that comes back. Whoever else connects is sent away and changes nothing; who says nothing makes room
-    /// for others.
+    /// The redirected browser. Other connections are rejected without effect; silent ones are dropped for new ones.
     async fn browser(&self) -> Result<(TcpStream, Returned), AccountLoginError> {
         let (mut connections, mut oldest) = (JoinSet::new(), VecDeque::new());
         loop {
@@ -114,7 +113,7 @@ impl BrowserLogin {
     }
 }
 
-/// Whom the request on a connection is from, if it is the browser.
+/// The redirect in a connection's request, if it is one.
 async fn listen(mut stream: TcpStream, state: String) -> Option<(TcpStream, Returned)> {
     let request = tokio::time::timeout(REQUEST_LIMIT, read_target(&mut stream)).await.ok().flatten();
     match request.as_deref().and_then(|target| Returned::of(target, &state)) {
@@ -142,7 +141,7 @@ async fn bind(issuer: &Issuer) -> Result<TcpListener, AccountLoginError> {
     Err(AccountLoginError::NoPort(problem))
 }
 
-/// The way a browser came back.
+/// The result in the redirect.
 enum Returned {
     Code(String),
     Refused(String),
@@ -193,7 +192,7 @@ async fn respond(stream: &mut TcpStream, status: &str, text: &str) {
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nConnection: close\r\n\r\n",
         page.len()
     );
-    // A browser that has gone away has what it wanted.
+    // The browser may have gone.
     let _ = stream.write_all(format!("{head}{page}").as_bytes()).await;
     let _ = stream.shutdown().await;
 }

@@ -1,4 +1,4 @@
-//! A token's statements about its owner. Its signature is for whoever made it to check: nothing here decides by it.
+//! The claims in a token about its owner. The signature is not checked: no decision here depends on it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,12 +6,12 @@ use config::SecretText;
 use protocol::PlanType;
 use serde_json::Value;
 
-/// Longer tokens are not looked into.
+/// Longer tokens are not parsed.
 const MAX_TOKEN: usize = 64 * 1024;
 const PROFILE: &str = "https://api.openai.com/profile";
 const AUTH: &str = "https://api.openai.com/auth";
 
-/// The claims of a JWT that matter here. A token that is no JWT has none.
+/// The relevant claims of a JWT. Empty if the token is no JWT.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountClaims {
     pub email: Option<String>,

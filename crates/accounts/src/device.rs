@@ -10,12 +10,12 @@ use tokio::time::sleep;
 use crate::AccountLoginError;
 use crate::issuer::{CLIENT_ID, Issuer};
 
-/// How long the user has.
+/// Time limit of the user.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Between two questions whether the code was typed, where the issuer does not say.
+/// The polling interval, unless the issuer names one.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// A login that waits for the user.
+/// A pending login.
 #[derive(Debug)]
 pub struct DeviceLogin {
     issuer: Issuer,
@@ -25,7 +25,7 @@ pub struct DeviceLogin {
 }
 
 impl DeviceLogin {
-    /// Asks the issuer for a code.
+    /// Requests a code from the issuer.
     pub async fn begin(issuer: Issuer) -> Result<Self, AccountLoginError> {
         let url = format!("{}/api/accounts/deviceauth/usercode", issuer.base());
         let (status, answer) = issuer.post_json(&url, &json!({ "client_id": CLIENT_ID })).await?;
@@ -52,7 +52,7 @@ impl DeviceLogin {
         &self.user_code
     }
 
-    /// Waits for the user and gives the tokens, or says why there are none.
+    /// Waits for the user and returns the tokens, or the error.
     pub async fn finish(self) -> Result<ChatgptTokens, AccountLoginError> {
         tokio::time::timeout(LIMIT, self.wait()).await.unwrap_or(Err(AccountLoginError::TimedOut))
     }
@@ -78,7 +78,7 @@ impl DeviceLogin {
     }
 }
 
-/// In seconds, as a number or as text. An issuer that wants none is still not asked all the time.
+/// In seconds, as a number or as text. A minimum applies.
 fn interval(value: &Value) -> Duration {
     let seconds = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     let wanted = seconds.filter(|seconds| (0.0..=60.0).contains(seconds)).map(Duration::from_secs_f64);

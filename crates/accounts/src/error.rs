@@ -1,4 +1,4 @@
-//! Why nobody is logged in. No message holds a token, a code or what an issuer wrote.
+//! Errors of a login. No message contains a token, a code or text of the issuer.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountLoginError {

@@ -1,4 +1,4 @@
-//! The issuer of tokens: codes in exchange for tokens, and old tokens for fresh ones.
+//! The issuer of tokens: exchanges codes for tokens, and refreshes tokens.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::AccountLoginError;
 
-/// How the issuer knows programs of this kind. It is no secret.
+/// The public client id of this kind of program.
 pub(crate) const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Answers are a few tokens long.
+/// Limit of a response.
 const MAX_ANSWER: usize = 256 * 1024;
 
-/// Who makes tokens.
+/// The issuer.
 #[derive(Debug, Clone)]
 pub struct Issuer {
     base: String,
@@ -30,7 +30,7 @@ impl Issuer {
     /// The issuer of ChatGPT accounts.
     pub const DEFAULT: &'static str = "https://auth.openai.com";
 
-    /// Tokens are renewed at `refresh_url` where that is another place than usual.
+    /// Tokens are renewed at `refresh_url`, if it differs from the default.
     pub fn new(base: &str, refresh_url: Option<&str>, client: Client) -> Self {
         let base = base.trim_end_matches('/').to_owned();
         let refresh_url = refresh_url.map_or_else(|| format!("{base}/oauth/token"), str::to_owned);
@@ -41,12 +41,12 @@ impl Issuer {
         &self.base
     }
 
-    /// Whether this is the issuer of ChatGPT accounts, which takes browsers back to certain ports alone.
+    /// Whether this is the issuer of ChatGPT accounts, which allows only certain redirect ports.
     pub(crate) fn is_default(&self) -> bool {
         self.base == Self::DEFAULT
     }
 
-    /// Tokens for the code that the user's consent gave.
+    /// Exchanges an authorization code for tokens.
     pub(crate) async fn exchange(
         &self,
         code: &str,
@@ -74,7 +74,7 @@ impl Issuer {
         })
     }
 
-    /// Fresh tokens. What the issuer does not send again stays as it is.
+    /// Refreshes the tokens. Fields missing in the response are kept.
     pub async fn refresh(&self, tokens: &ChatgptTokens) -> Result<ChatgptTokens, AccountLoginError> {
         let body = json!({
             "client_id": CLIENT_ID,
@@ -128,7 +128,7 @@ impl Issuer {
     }
 }
 
-/// A secret of a login, and its hash, which may be shown.
+/// A secret of a login, and its public hash.
 pub(crate) struct Pkce {
     pub(crate) verifier: String,
     pub(crate) challenge: String,
@@ -142,7 +142,7 @@ impl Pkce {
     }
 }
 
-/// Text that nobody guesses.
+/// An unguessable text.
 pub(crate) fn random() -> Result<String, AccountLoginError> {
     let mut bytes = [0; 48];
     SystemRandom::new().fill(&mut bytes).map_err(|_| AccountLoginError::NoRandomness)?;
@@ -153,7 +153,7 @@ fn secret(answer: &Value, name: &str) -> Option<SecretText> {
     answer[name].as_str().filter(|text| !text.is_empty()).map(SecretText::new)
 }
 
-/// Names and values as a query or a form.
+/// Encodes names and values as a query or a form.
 pub(crate) fn form(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
     pairs.collect::<Vec<_>>().join("&")
@@ -170,7 +170,7 @@ fn encoded(value: &str) -> String {
     text
 }
 
-/// The opposite of [`encoded`]. What is no text is left out.
+/// The opposite of [`encoded`]. Drops invalid UTF-8.
 pub(crate) fn decoded(value: &str) -> String {
     let bytes = value.as_bytes();
     let (mut text, mut at) = (Vec::with_capacity(bytes.len()), 0);

@@ -1,5 +1,5 @@
-//! Owns logging in with a ChatGPT account: the browser, the code for another device, and fresh tokens in place of old
-//! ones. Must not know threads, clients or where tokens are kept.
+//! Owns logins with a ChatGPT account: in a browser, by a code on another device, and refreshing tokens. Must not know
+//! threads, clients or where tokens are stored.
 
 mod browser;
 mod claims;

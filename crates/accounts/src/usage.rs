@@ -1,4 +1,4 @@
-//! How much of an account's limits is used up, as the service of the account says.
+//! The used part of an account's limits, from the account's service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::{AccountClaims, AccountLoginError};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const MAX_ANSWER: usize = 256 * 1024;
-/// The limit that counts for the agent.
+/// The agent's own limit.
 const AGENT_LIMIT: &str = "codex";
-/// More limits than this are not looked at.
+/// Limit of parsed limits.
 const MOST_LIMITS: usize = 100;
 
-/// Asks the service below `base_url` with an account's token.
+/// Requests the service at `base_url` with an account's token.
 pub async fn read_usage(
     client: &Client,
     base_url: &str,

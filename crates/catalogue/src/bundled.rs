@@ -1,4 +1,4 @@
-//! The models known without asking anybody. A new model is one more row.
+//! The built-in models. Add a new model as one more row.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use protocol::{InputModality, ReasoningEffortOption, ReasoningSummary, Verbosity
 
 use super::entry::{ApplyPatchType, ModelEntry, ShellType, Upgrade, WebSearchContent, about_effort};
 
-/// A row of the table: what differs between models.
+/// A row of the table, with the differences between models.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     slug: &'static str,
@@ -16,12 +16,12 @@ pub(super) struct Row {
     listed: bool,
     priority: i64,
     efforts: &'static [ReasoningEffort],
-    /// Which summary of its reasoning it is asked for when nobody chooses.
+    /// The default reasoning summary.
     summary: ReasoningSummary,
     context_window: i64,
     truncation: Truncation,
     parallel: bool,
-    /// Set where the model takes a verbosity: what it is by default.
+    /// Set if the model has a verbosity: its default.
     verbosity: Option<Option<Verbosity>>,
     apply_patch: Option<ApplyPatchType>,
     shell: ShellType,
@@ -34,11 +34,11 @@ pub(super) struct Row {
 const TOKENS: Truncation = Truncation::Tokens(10_000);
 const BYTES: Truncation = Truncation::Bytes(10_000);
 const WINDOW: i64 = 272_000;
-/// The part of a window that is counted on.
+/// The usable part of a window.
 const EFFECTIVE_PERCENT: i64 = 95;
 const ALL_MODALITIES: &[InputModality] = &[InputModality::Text, InputModality::Image];
 
-/// The values that most rows share: a hidden coding model.
+/// The most common values: a hidden coding model.
 const CODING: Row = Row {
     slug: "",
     about: "",
@@ -69,7 +69,7 @@ const OPEN_WEIGHT: Row = Row {
     ..CODING
 };
 
-/// By priority; rows of one priority in the order they are listed.
+/// By priority; rows of equal priority in list order.
 pub(super) static ROWS: &[Row] = &[
     Row {
         slug: "gpt-5.3-codex",
@@ -175,7 +175,7 @@ pub(super) static ROWS: &[Row] = &[
     },
 ];
 
-/// The model inside the binary. Before all others, since where it is there at all it is the one that answers.
+/// The built-in offline model. First, because it is the model in use whenever it is available.
 pub(super) static OFFLINE: Row = Row {
     slug: "offline",
     about: "The built-in stand-in: answers without a network or a key, for demonstrations and tests.",
@@ -226,7 +226,7 @@ impl From<&Row> for ModelEntry {
     }
 }
 
-/// Careful guesses about a model nobody has described: no more is asked of it than any would do.
+/// Conservative assumptions about an unknown model.
 pub(super) fn fallback(name: &str) -> ModelEntry {
     let row = Row {
         efforts: &[],

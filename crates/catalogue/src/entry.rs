@@ -9,22 +9,22 @@ use protocol::{
 };
 use serde::Deserialize;
 
-/// How often a broken stream is tried again unless the provider's settings say otherwise.
+/// Retries of a broken stream, unless the provider's settings differ.
 const STREAM_MAX_RETRIES: u32 = 5;
 
-/// An output limit in tokens becomes one in bytes by this.
+/// Converts an output limit from tokens to bytes.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A model with all that is known of it.
+/// A model with its properties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelEntry {
-    /// The name requests use.
+    /// The name in requests.
     pub slug: Cow<'static, str>,
     pub display_name: Cow<'static, str>,
     pub description: Cow<'static, str>,
     /// Lower is listed first.
     pub priority: i64,
-    /// Clients offer it.
+    /// Offered by clients.
     pub listed: bool,
     /// Whether users of an API key may use it.
     pub supported_in_api: bool,
@@ -42,22 +42,22 @@ pub struct ModelEntry {
     pub truncation: Truncation,
     pub supports_parallel_tool_calls: bool,
     pub context_window: Option<i64>,
-    /// How much of the window is counted on, in per cent.
+    /// The usable part of the window, in per cent.
     pub effective_window_percent: i64,
     pub auto_compact_token_limit: Option<i64>,
     pub input_modalities: Vec<InputModality>,
-    /// Names of tools it was trained with beyond the usual ones.
+    /// Further tools it was trained with.
     pub experimental_tools: Vec<Cow<'static, str>>,
-    /// Whether the tone is chosen by the model's own instructions.
+    /// Whether the model's instructions depend on the personality.
     pub supports_personality: bool,
     /// Unset: the runtime's own.
     pub instructions: Option<Instructions>,
     pub upgrade: Option<Upgrade>,
-    /// Nothing is known of this name; the values are guesses, of which the user should be told once.
+    /// The name is unknown; the values are assumptions, of which the user should be warned once.
     pub is_fallback: bool,
 }
 
-/// The shell tool a model was trained with. A runtime that has a better one may offer that instead.
+/// The shell tool a model was trained with. The runtime may offer a better one instead.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellType {
@@ -93,18 +93,18 @@ pub enum WebSearchContent {
     TextAndImage,
 }
 
-/// Base instructions a catalogue brings for its model.
+/// A catalogue's base instructions for its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instructions {
     pub(super) template: String,
-    /// For `{{ personality }}` in the template: unchosen, friendly, pragmatic.
+    /// For `{{ personality }}` in the template: unset, friendly, pragmatic.
     pub(super) tones: [String; 3],
 }
 
 impl Instructions {
     pub(super) const PLACE: &'static str = "{{ personality }}";
 
-    /// With the tone that was chosen.
+    /// With the chosen personality.
     pub fn render(&self, personality: Option<Personality>) -> String {
         let tone = match personality {
             None => self.tones[0].as_str(),
@@ -120,17 +120,17 @@ impl Instructions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upgrade {
     pub model: Cow<'static, str>,
-    /// The changes, in Markdown. Unset: the runtime's own words.
+    /// The changes, in Markdown. Unset: the runtime's own text.
     pub markdown: Option<String>,
 }
 
-/// Values of the configuration that win over the catalogue.
+/// Configuration values that override the catalogue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
     pub context_window: Option<i64>,
     pub auto_compact_token_limit: Option<i64>,
     pub tool_output_token_limit: Option<usize>,
-    /// Only `true` has an effect: what a model can do is not taken from it.
+    /// Only `true` has an effect: an existing ability is not removed.
     pub supports_reasoning_summaries: Option<bool>,
     pub stream_max_retries: Option<u32>,
 }
@@ -161,7 +161,7 @@ impl ModelEntry {
         self.input_modalities.contains(&InputModality::Image)
     }
 
-    /// As `model/list` shows it.
+    /// In the form of `model/list`.
     pub(super) fn to_wire(&self, is_default: bool) -> Model {
         let upgrade_info = self.upgrade.as_ref().map(|upgrade| ModelUpgradeInfo {
             model: upgrade.model.clone().into_owned(),
@@ -205,7 +205,7 @@ impl ModelEntry {
     }
 }
 
-/// Older clients fail to read a list that names an effort beyond these.
+/// Older clients cannot parse a list with other efforts.
 fn is_listable(effort: ReasoningEffort) -> bool {
     match effort {
         ReasoningEffort::None
@@ -218,7 +218,7 @@ fn is_listable(effort: ReasoningEffort) -> bool {
     }
 }
 
-/// The description of an effort for which the catalogue has none.
+/// The default description of an effort.
 pub(super) fn about_effort(effort: ReasoningEffort) -> &'static str {
     match effort {
         ReasoningEffort::None => "Answers at once",

@@ -1,4 +1,4 @@
-//! A catalogue from a file: `{"models": [...]}`, as `model_catalog_json` names it.
+//! A catalogue file: `{"models": [...]}`, as named by `model_catalog_json`.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::entry::{
     ApplyPatchType, Instructions, ModelEntry, ShellType, Upgrade, WebSearchContent, about_effort,
 };
 
-/// Fields it does not know are passed over: newer catalogues have more.
+/// Unknown fields are ignored: newer catalogues have more.
 #[derive(Debug, Deserialize)]
 pub(super) struct CatalogueFile {
     pub(super) models: Vec<FileEntry>,
@@ -122,7 +122,7 @@ fn yes() -> bool {
 }
 
 impl FileEntry {
-    /// The problem, in words that name the field.
+    /// The problem, with the name of the field.
     pub(super) fn problem(&self) -> Option<String> {
         let wrong = |field: &str, rule: &str| Some(format!("`{field}` of `{}` {rule}", self.slug));
         if self.slug.trim().is_empty() {
@@ -140,7 +140,7 @@ impl FileEntry {
         None
     }
 
-    /// A field that the file does not have is as for a model nobody has described.
+    /// Missing fields are those of an unknown model.
     pub(super) fn into_entry(self) -> ModelEntry {
         let unknown = fallback(&self.slug);
         let supports_personality = self.model_messages.as_ref().is_some_and(FileMessages::chooses_a_tone);
@@ -190,7 +190,7 @@ impl FileEffort {
 }
 
 impl FileMessages {
-    /// The template has a place for the tone, and every tone has its words.
+    /// The template has a placeholder, and every personality a text.
     fn chooses_a_tone(&self) -> bool {
         let place =
             self.instructions_template.as_ref().is_some_and(|text| text.contains(Instructions::PLACE));
@@ -203,7 +203,7 @@ impl FileMessages {
     }
 }
 
-/// A template wins over plain instructions; blank ones are none.
+/// A template overrides plain instructions; blank ones count as none.
 fn instructions(base: Option<String>, messages: Option<FileMessages>) -> Option<Instructions> {
     let (template, tones) = messages
         .map(|messages| (messages.instructions_template, messages.instructions_variables))

@@ -1,5 +1,5 @@
-//! Owns the catalogue of models: which there are, what is known of each, and which is the default.
-//! Must not know providers, threads or how requests are sent.
+//! Owns the catalogue of models: their names, their properties, and the default. Must not know providers, threads or
+//! how requests are sent.
 
 mod bundled;
 mod entry;
@@ -18,7 +18,7 @@ use workspace::Reader;
 
 pub use entry::{ApplyPatchType, Instructions, ModelEntry, Overrides, ShellType, Upgrade, WebSearchContent};
 
-/// The largest catalogue that is read. Instructions are part of it.
+/// Limit of a catalogue file, including instructions.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Never empty, and ordered by priority.
@@ -27,7 +27,7 @@ pub struct Catalogue {
     entries: Vec<ModelEntry>,
 }
 
-/// Why there is no catalogue, or no such page of it.
+/// Why the catalogue or the page is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     #[error("invalid cursor: {0}")]
@@ -41,7 +41,7 @@ pub enum CatalogueError {
 }
 
 impl Catalogue {
-    /// The catalogue that comes with this binary.
+    /// The built-in catalogue.
     pub fn bundled() -> Self {
         Self { entries: bundled::ROWS.iter().map(ModelEntry::from).collect() }
     }
@@ -69,8 +69,7 @@ impl Catalogue {
         Ok(Self { entries })
     }
 
-    /// The models that a provider lists, with what is known here of each: name, name for people, window. None if it
-    /// lists none.
+    /// The models that a provider lists, with properties known here: name, display name, window. None if it lists none.
     pub fn of_provider<'a>(
         &self,
         listed: impl Iterator<Item = (&'a str, Option<&'a str>, Option<i64>)>,
@@ -85,7 +84,7 @@ impl Catalogue {
                 context_window: window.or(known.context_window),
                 listed: true,
                 supported_in_api: true,
-                // The default comes first; the rest stays as the server has it.
+                // The default comes first; the rest keeps the server's order.
                 priority: i64::from(Some(name) != default),
                 ..known
             });
@@ -96,16 +95,16 @@ impl Catalogue {
         (!entries.is_empty()).then_some(Self { entries })
     }
 
-    /// With the model inside the binary, which becomes the default. For the offline provider only.
+    /// Adds the offline model as the default. For the offline provider only.
     pub fn with_offline(mut self) -> Self {
         self.entries.retain(|entry| entry.slug != OFFLINE);
         self.entries.insert(0, ModelEntry::from(&bundled::OFFLINE));
         self
     }
 
-    /// The model to use when none was chosen.
+    /// The model to use if none was chosen.
     pub fn default_model(&self) -> &str {
-        // A catalogue is never empty, so the last resort is never needed.
+        // A catalogue is never empty, so the fallback is never used.
         self.default_entry().map_or(OFFLINE, |entry| &entry.slug)
     }
 
@@ -114,8 +113,8 @@ impl Catalogue {
         usable.clone().find(|entry| entry.listed).or_else(|| usable.next()).or(self.entries.first())
     }
 
-    /// The entry of a model by this name. A dated or otherwise extended name is taken for the longest known name
-    /// it begins with; a provider's prefix (`vendor/name`) is passed over. The entry keeps the name as it was given.
+    /// The entry of a model by this name. An extended name, for example with a date, matches the longest known prefix;
+    /// a provider's prefix (`vendor/name`) is ignored. The entry keeps the given name.
     pub fn lookup(&self, name: &str) -> ModelEntry {
         let found = self.longest_prefix(name).or_else(|| self.longest_prefix(without_namespace(name)?));
         match found {
@@ -125,7 +124,7 @@ impl Catalogue {
         }
     }
 
-    /// Whether there is a model by exactly this name.
+    /// Whether a model has exactly this name.
     pub fn knows(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.slug == name)
     }
@@ -160,7 +159,7 @@ impl Catalogue {
         if start > total {
             return Err(CatalogueError::CursorTooLarge { cursor: start, total });
         }
-        // A page of none would never come to an end.
+        // An empty page would never end.
         let length = limit.map_or(total, |limit| usize::try_from(limit.max(1)).unwrap_or(total));
         let end = start.saturating_add(length).min(total);
         let default = self.default_model();
@@ -174,7 +173,7 @@ impl Catalogue {
 /// The name of the model inside the binary.
 const OFFLINE: &str = "offline";
 
-/// The name behind a provider's prefix, if it has exactly one.
+/// The name after a provider's prefix, if it has exactly one.
 fn without_namespace(name: &str) -> Option<&str> {
     let (namespace, rest) = name.split_once('/')?;
     let plain = !namespace.is_empty() && namespace.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -23,7 +23,7 @@ fn wire_name(effort: ReasoningEffort) -> String {
 /// Slug, efforts, images, personality, hidden, upgrade.
 type Recorded = (&'static str, &'static str, bool, bool, bool, Option<&'static str>);
 
-/// As recorded from the protocol's first server.
+/// As recorded from the reference.
 const RECORDED: &[Recorded] = &[
     ("gpt-5.3-codex", "low medium high xhigh", true, true, false, Some("gpt-5.4")),
     ("gpt-5.4", "low medium high xhigh", true, true, false, None),
@@ -111,7 +111,7 @@ fn the_bundled_facts_are_the_specified_ones() {
 
 #[test]
 fn names_are_looked_up_by_their_beginning() {
-    // The name asked for, and the known one it is taken for.
+    // The given name, and the known one it matches.
     let cases = [
         ("gpt-5.4", Some("gpt-5.4")),
         ("gpt-5.1-codex-mini-2026-01-01", Some("gpt-5.1-codex-mini")),

@@ -262,7 +262,7 @@ pub(crate) struct TurnAudience {
 }
 
 impl Audience for TurnAudience {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // Nobody listens any more once the turn is over.
             let _ = self.told.send((thread.clone(), notification)).await;

@@ -1,4 +1,4 @@
-//! The commands of one connection: which run, under which names, and their common end.
+//! The commands of one connection, their ids, and their common end.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -22,15 +22,15 @@ use super::output::DeltaSink;
 use super::request::{CommandRequest, terminal_size};
 use super::run::CommandRun;
 
-/// How many commands of one connection may run at once.
+/// Limit of running commands per connection.
 const MAX_RUNNING: usize = 128;
 
-/// The commands of one connection. Nobody else can reach them, and when this is dropped they are killed.
+/// The commands of one connection, unreachable for others. Dropping this kills them.
 #[derive(Debug)]
 pub struct ClientCommands {
     settings: CommandSettings,
     running: Arc<Mutex<Running>>,
-    /// Bytes that may still wait to be written.
+    /// The remaining bytes of queued input.
     input_room: Arc<Semaphore>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -49,7 +49,7 @@ enum CommandKey {
 }
 
 impl ClientCommands {
-    /// For a connection that is to run commands of its own.
+    /// For a connection with its own commands.
     pub fn new(settings: CommandSettings) -> Self {
         Self {
             settings,
@@ -59,8 +59,8 @@ impl ClientCommands {
         }
     }
 
-    /// Starts a command, and answers when it has ended and all of its output is told. Does not wait for anything: the
-    /// command can be written to at once.
+    /// Starts a command, and responds when it has ended and all of its output was sent. Returns at once: the command
+    /// can be written to right away.
     pub fn start(
         &self,
         params: CommandExecParams,
@@ -73,7 +73,7 @@ impl ClientCommands {
         };
         self.spawn(async move {
             let ended = job.run().await;
-            // The name is free again before the client can know that the command has ended.
+            // The id is free again before the client can know that the command has ended.
             drop(entry);
             responder.respond(ended);
         });
@@ -108,7 +108,7 @@ impl ClientCommands {
         Ok((entry, CommandRun { settings: self.settings.clone(), request, command, pieces, deltas }))
     }
 
-    /// Answers when the command, or the system on its behalf, has taken everything.
+    /// Responds when the command, or the system for it, has taken everything.
     pub fn write(&self, params: &CommandExecWriteParams, responder: Responder<(), CommandExecError>) {
         match self.piece(params) {
             Ok(Some((command, bytes, paid))) => {
@@ -119,7 +119,7 @@ impl ClientCommands {
         }
     }
 
-    /// `None` when there is nothing left to do.
+    /// `None` if there is nothing left to do.
     #[allow(clippy::type_complexity, reason = "the parts of a piece, used once")]
     fn piece(
         &self,
@@ -153,7 +153,7 @@ impl ClientCommands {
         }
     }
 
-    /// Answers first, so that this answer comes before that of the command.
+    /// Responds first, so that this response comes before that of the command.
     pub fn terminate(&self, params: &CommandExecTerminateParams, responder: Responder<(), CommandExecError>) {
         match self.find(&params.process_id) {
             Ok(command) => {
@@ -164,7 +164,7 @@ impl ClientCommands {
         }
     }
 
-    /// Kills everything, and returns when nothing is left. What is started from now on ends at once.
+    /// Kills everything, and returns when all have ended. Commands started later end at once.
     pub async fn close(&self) {
         {
             let mut running = self.running.lock();
@@ -191,7 +191,7 @@ impl ClientCommands {
     }
 }
 
-/// The entry of a command among those that run, for as long as it does, however it ends.
+/// The entry of a running command, removed on drop.
 #[derive(Debug)]
 struct RunningEntry {
     running: Arc<Mutex<Running>>,

@@ -1,4 +1,4 @@
-//! One running command, as the requests about it see it.
+//! One running command, for the requests about it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,12 +8,12 @@ use tokio::sync::{mpsc, watch};
 use super::error::CommandExecError;
 use super::input::{InputPiece, WAITING_PIECES};
 
-/// Why a command is to end before its time.
+/// Why a command is stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopCause {
-    /// The client asked.
+    /// The client requested it.
     Terminated,
-    /// Its connection is gone, and with it whoever could be told.
+    /// Its connection is gone, so nobody needs a response.
     Disconnected,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum CommandPhase {
 
 #[derive(Debug)]
 pub(super) struct RunningCommand {
-    /// Empty for one that nobody can name.
+    /// Empty for a command without an id.
     id: String,
     io: Io,
     pieces: mpsc::Sender<InputPiece>,
@@ -36,7 +36,7 @@ pub(super) struct RunningCommand {
 }
 
 impl RunningCommand {
-    /// The other end takes what is written.
+    /// The other end receives what is written.
     pub(super) fn new(id: String, io: Io) -> (Self, mpsc::Receiver<InputPiece>) {
         let (pieces, written) = mpsc::channel(WAITING_PIECES);
         let (phase, stop) = (watch::Sender::new(CommandPhase::Starting), watch::Sender::new(None));
@@ -51,7 +51,7 @@ impl RunningCommand {
         matches!(self.io, Io::Terminal(_))
     }
 
-    /// Whether something may be written, or closed.
+    /// Whether the command takes input, or closing it.
     pub(super) fn takes_input(&self, has_bytes: bool) -> Result<(), CommandExecError> {
         if self.io == Io::Null {
             return Err(CommandExecError::NoStdin);
@@ -66,7 +66,7 @@ impl RunningCommand {
         self.is_closing.load(Ordering::Acquire)
     }
 
-    /// Queues what is written, behind what was written before. Also before the command runs.
+    /// Queues input after earlier input, also before the command runs.
     pub(super) fn write(&self, piece: InputPiece) {
         if piece.close {
             self.is_closing.store(true, Ordering::Release);
@@ -84,7 +84,7 @@ impl RunningCommand {
         piece.responder.respond(Err(error));
     }
 
-    /// Waits for a command that is just being started.
+    /// Waits for a command that is being started.
     pub(super) async fn resize(&self, size: TerminalSize) -> Result<(), CommandExecError> {
         if !self.is_terminal() {
             return Err(CommandExecError::NotATerminal);
@@ -108,7 +108,7 @@ impl RunningCommand {
         self.phase.send_replace(phase);
     }
 
-    /// The first reason stays, but that nobody is left to be told is always told.
+    /// The first reason counts, except that a disconnect overrides.
     pub(super) fn stop(&self, why: StopCause) {
         self.stop.send_modify(|stop| {
             if stop.is_none() || why == StopCause::Disconnected {
@@ -118,7 +118,7 @@ impl RunningCommand {
     }
 
     pub(super) async fn stopped(&self) {
-        // The sender lives as long as this command, so there is always an answer.
+        // The sender lives as long as this command, so the wait ends.
         let _ = self.stop.subscribe().wait_for(Option::is_some).await;
     }
 

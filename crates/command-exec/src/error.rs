@@ -1,8 +1,8 @@
-//! Errors of a client's command, in the words that known clients look for.
+//! Errors of a client's command, with messages that existing clients expect.
 
 use support::Panicked;
 
-/// Bytes of a process id that are accepted.
+/// Limit of a process id.
 pub(super) const MAX_ID_BYTES: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum CommandExecError {
     Ended(String),
     #[error("{0} commands run on this connection already; start more when some have ended")]
     TooMany(usize),
-    /// By what an administrator requires.
+    /// Forbidden by the administrator's requirements.
     #[error("invalid sandbox policy: {0}")]
     Policy(String),
     #[error("failed to spawn command: {0}")]

@@ -1,4 +1,4 @@
-//! How a checkout differs from the nearest commit that a remote has.
+//! The diff of a checkout to the nearest commit that a remote has.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,10 @@ use workspace::GitCheckout;
 
 use crate::sandboxed_git::SandboxedGit;
 
-/// Without any program of the user's or the repository's, and without looking into submodules, which have a configuration
-/// of their own.
+/// Without programs of the user or the repository, and without submodules, which have their own configuration.
 const DIFF: [&str; 5] = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty"];
 
-/// For the checkout around `cwd`. `scratch` is a folder that does not exist yet. `None` where there is nothing to compare.
+/// For the checkout around `cwd`. `scratch` is a new folder. `None` if there is nothing to compare.
 pub async fn git_diff_to_remote(cwd: PathBuf, scratch: PathBuf) -> Option<GitDiffToRemoteResponse> {
     let git = SandboxedGit::open(cwd, scratch).await?;
     let sha = nearest_remote_commit(&git).await?;
@@ -19,8 +18,7 @@ pub async fn git_diff_to_remote(cwd: PathBuf, scratch: PathBuf) -> Option<GitDif
     Some(GitDiffToRemoteResponse { sha, diff })
 }
 
-/// Of the branch that is checked out, the default branch and the branches that have all commits of this one, the one that
-/// is the fewest commits behind.
+/// The fewest commits behind, of the upstream branch, the default branch and the branches that contain this one.
 async fn nearest_remote_commit(git: &SandboxedGit) -> Option<String> {
     let checkout = &git.checkout;
     let mut candidates: Vec<&String> = Vec::new();
@@ -63,14 +61,14 @@ fn branches<'a>(checkout: &'a GitCheckout, remote: &str) -> impl Iterator<Item =
     checkout.branch.as_deref().into_iter().chain(default)
 }
 
-/// Files that git does not know are shown as new ones.
+/// Untracked files are shown as new ones.
 async fn diff(git: &SandboxedGit, sha: &str) -> Option<String> {
     let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-    // A name that ends in a slash is a repository in this one.
+    // A name with a trailing slash is a nested repository.
     let is_file = |name: &&[u8]| !name.is_empty() && !name.ends_with(b"/");
     let names: Vec<&[u8]> = untracked.split(|byte| *byte == 0).filter(is_file).collect();
     if !names.is_empty() {
-        // Only the copy of the index learns of them.
+        // Added only to the copy of the index.
         let add = ["add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"];
         let literal: Vec<u8> = names.join(&0);
         git.run_with_input(&[&["--literal-pathspecs"][..], &add].concat(), Some(literal)).await?;

@@ -1,4 +1,4 @@
-//! Input that a client writes to its command, one piece after the other.
+//! Input from a client to its command.
 
 use sandbox::{CommandInputError, Process};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -6,19 +6,19 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::error::CommandExecError;
 use support::Responder;
 
-/// Bytes of input that commands of one connection have not read. A single larger piece comes alone.
+/// Limit of unread input per connection. A single larger piece is queued alone.
 pub(super) const WAITING_BYTES: usize = 8 * 1024 * 1024;
-/// Pieces that may wait for one command.
+/// Limit of queued pieces per command.
 pub(super) const WAITING_PIECES: usize = 256;
 
 /// One `command/exec/write`.
 #[derive(Debug)]
 pub(super) struct InputPiece {
     pub(super) bytes: Vec<u8>,
-    /// Nothing comes after it.
+    /// The last piece.
     pub(super) close: bool,
     pub(super) responder: Responder<(), CommandExecError>,
-    /// Given back when the command has taken the bytes.
+    /// Released when the command has taken the bytes.
     pub(super) paid: OwnedSemaphorePermit,
 }
 
@@ -30,7 +30,7 @@ impl InputPiece {
     }
 }
 
-/// Writes what comes, in order, for as long as the command runs. Each piece is answered when the system has taken it.
+/// Writes queued input in order while the command runs. Responds to each piece when the system has taken it.
 pub(super) async fn feed(
     process: &Process,
     id: &str,
@@ -50,7 +50,7 @@ pub(super) async fn feed(
             is_at_line_start = *last == b'\n';
         }
         if piece.close && written.is_ok() {
-            // The first one only hands over a line that was begun.
+            // The first end-of-file key only submits an unfinished line.
             if is_terminal && !is_at_line_start {
                 written = close(process).await;
             }
@@ -62,7 +62,7 @@ pub(super) async fn feed(
     }
 }
 
-/// A command that has ended since it took what came before has nothing left to be closed.
+/// A command that has ended since needs no closing.
 async fn close(process: &Process) -> Result<(), CommandInputError> {
     match process.close_stdin().await {
         Err(CommandInputError::NotRead) => Ok(()),
@@ -70,7 +70,7 @@ async fn close(process: &Process) -> Result<(), CommandInputError> {
     }
 }
 
-/// Answers what nobody will write any more.
+/// Responds to pieces that will not be written.
 pub(super) fn refuse_rest(id: &str, pieces: &mut mpsc::Receiver<InputPiece>) {
     pieces.close();
     while let Ok(piece) = pieces.try_recv() {

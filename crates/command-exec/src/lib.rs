@@ -1,5 +1,5 @@
-//! Owns the commands that run for a client outside any thread: its own, which belong to its connection and end with it, and
-//! git. Must not know threads or the server.
+//! Owns the commands that run for a client outside any thread: its own, which end with its connection, and git. Must
+//! not know threads or the server.
 
 mod client;
 mod command;

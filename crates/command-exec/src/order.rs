@@ -1,4 +1,4 @@
-//! Where a client's command runs: the directory, the environment and the sandbox that configuration gives it.
+//! The directory, environment and sandbox of a client's command.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,13 +15,13 @@ use support::blocking;
 use super::error::CommandExecError;
 use super::request::CommandRequest;
 
-/// Where the commands of all connections get their configuration.
+/// The configuration source of all connections' commands.
 #[derive(Clone)]
 pub struct CommandSettings {
     pub loader: Loader,
-    /// Places that are out of reach under a configuration, the listeners of this process among them.
+    /// Off-limits paths under a configuration, including this process's listeners.
     pub off_limits: Arc<dyn Fn(&ResolvedConfig) -> OffLimits + Send + Sync>,
-    /// The environment of this process, of which configuration lets a part through.
+    /// This process's environment, of which the configuration passes a part.
     pub variables: fn() -> Vec<(String, String)>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Debug for CommandSettings {
     }
 }
 
-/// Configuration is read anew for each command, so a change counts from the next one on.
+/// The configuration is read for each command, so changes apply from the next one on.
 pub(super) async fn order(
     settings: &CommandSettings,
     request: CommandRequest,
@@ -53,7 +53,7 @@ fn order_now(settings: &CommandSettings, request: CommandRequest) -> Result<Orde
     Ok(Order { argv: request.argv, cwd, env, confinement, limits: Limits::default(), terminal: false })
 }
 
-/// `None` where the policy wants none.
+/// `None` if the policy has no sandbox.
 fn confinement(
     config: &ResolvedConfig,
     policy: &SandboxPolicy,
@@ -61,7 +61,7 @@ fn confinement(
     env: &BTreeMap<String, String>,
     off_limits: &OffLimits,
 ) -> Option<Confinement> {
-    // A weaker sandbox must be asked for by name; the full one is never given up in silence.
+    // A weaker sandbox must be enabled explicitly.
     let is_weak = config.features.enabled("use_legacy_landlock");
     let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
     let tmpdir = env.get("TMPDIR").map(Path::new);
@@ -71,7 +71,7 @@ fn confinement(
     Some(confinement)
 }
 
-/// The administrator's limits hold for a client's own choice too; the configured policy is within them already.
+/// The administrator's limits apply to a client's choice too; the configured policy satisfies them already.
 fn policy(config: &ResolvedConfig, asked: Option<SandboxPolicy>) -> Result<SandboxPolicy, CommandExecError> {
     let Some(policy) = asked else { return Ok(config.permissions.sandbox_policy.clone()) };
     match config.requirements.allow_sandbox(&policy) {
@@ -80,11 +80,11 @@ fn policy(config: &ResolvedConfig, asked: Option<SandboxPolicy>) -> Result<Sandb
     }
 }
 
-/// A relative one is seen from the server's own.
+/// Relative to the server's directory.
 fn directory(own: PathBuf, asked: Option<&str>) -> io::Result<PathBuf> {
     let Some(asked) = asked else { return Ok(own) };
     let path = own.join(asked);
-    // Entered in the sense of a lookup, so that a file is told apart from a folder that is not there.
+    // Looked up as a directory, to distinguish a file from a missing folder.
     std::fs::metadata(path.join("."))?;
     Ok(path)
 }

@@ -1,4 +1,4 @@
-//! Output of a client's command: sent piece by piece, or kept for the answer, up to a cap for each stream.
+//! Output of a client's command: sent in pieces, or kept for the response, up to a limit per stream.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::time::{Instant, timeout_at};
 use super::error::CommandExecError;
 use futures_util::future::BoxFuture;
 
-/// A piece shorter than this waits a moment for more, so that a program that writes byte by byte does not become one
-/// message for each.
+/// A shorter piece waits briefly for more, so that a program that writes single bytes does not cause a message for
+/// each.
 const SHORT_BYTES: usize = 4 * 1024;
-/// How long it waits. Nobody sees it at a terminal.
+/// The wait, too short to notice in a terminal.
 const GATHERING: Duration = Duration::from_millis(2);
-/// The most bytes of each stream in an answer, whatever the client allows: all of it is in memory at once.
+/// Limit of each stream in a response, whatever the client allows: all of it is in memory.
 pub(super) const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Where a command's output goes as it comes. The command waits while the future does.
+/// Receives a command's output. The command waits while the future does.
 #[derive(Clone)]
 pub struct DeltaSink(Arc<dyn Fn(CommandExecOutputDeltaNotification) -> BoxFuture<'static, ()> + Send + Sync>);
 
@@ -39,15 +39,15 @@ impl fmt::Debug for DeltaSink {
     }
 }
 
-/// Tells output as it comes.
-pub(super) struct Teller {
+/// Sends output as it arrives.
+pub(super) struct OutputNotifier {
     pub(super) process_id: String,
     pub(super) sink: DeltaSink,
 }
 
-impl Teller {
-    /// Tells everything up to the cap, and reads on after that: the command is not to notice.
-    pub(super) async fn tell_all(&self, output: &mut Output, cap_bytes: Option<u64>) {
+impl OutputNotifier {
+    /// Sends everything up to the limit, and reads on after that, so that the command is not blocked.
+    pub(super) async fn notify_all(&self, output: &mut Output, cap_bytes: Option<u64>) {
         let mut caps = Caps::new(cap_bytes);
         let mut pieces = Pieces { output, held: None };
         while let Some(OutputPiece { stream, bytes }) = pieces.next().await {
@@ -66,7 +66,7 @@ impl Teller {
     }
 }
 
-/// The output kept for the answer.
+/// The output kept for the response.
 #[derive(Debug, Default)]
 pub(super) struct KeptOutput {
     stdout: Vec<u8>,
@@ -74,7 +74,7 @@ pub(super) struct KeptOutput {
 }
 
 impl KeptOutput {
-    /// An error when there is more than an answer can hold and the client wants it all.
+    /// An error if the client wants all and there is more than a response can contain.
     pub(super) async fn read_all(
         &mut self,
         output: &mut Output,
@@ -109,7 +109,7 @@ impl KeptOutput {
     }
 }
 
-/// Bytes that are no text are replaced. A character that the cap cut in two is left out.
+/// Invalid UTF-8 is replaced. A character cut by the limit is left out.
 fn text(mut bytes: Vec<u8>, is_cut: bool) -> String {
     if is_cut
         && let Some(last) = bytes.utf8_chunks().last()
@@ -121,7 +121,7 @@ fn text(mut bytes: Vec<u8>, is_cut: bool) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The bytes that each stream may still have.
+/// The remaining limit of each stream.
 #[derive(Debug)]
 struct Caps {
     stdout: Cap,
@@ -149,7 +149,7 @@ struct Cap {
 }
 
 impl Cap {
-    /// The part that still fits, and whether it is the last; `None` after that.
+    /// The part within the limit, and whether it is the last; `None` after that.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> Option<(&'a [u8], bool)> {
         if self.is_reached {
             return None;
@@ -170,7 +170,7 @@ struct OutputPiece {
 /// Output in pieces of a useful size.
 struct Pieces<'a> {
     output: &'a mut Output,
-    /// Of the other stream, read while more of one was waited for.
+    /// Of the other stream, read while waiting for more of one.
     held: Option<sandbox::Chunk>,
 }
 

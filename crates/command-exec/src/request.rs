@@ -1,4 +1,4 @@
-//! A client's request, with its fields checked.
+//! A client's request with validated fields.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use sandbox::{Io, TerminalSize};
 
 use super::error::{CommandExecError, MAX_ID_BYTES};
 
-/// Kept of each stream unless the client says otherwise.
+/// The default limit of each stream.
 const DEFAULT_CAP_BYTES: u64 = 1024 * 1024;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -17,7 +17,7 @@ pub(super) struct CommandRequest {
     pub(super) id: Option<String>,
     pub(super) argv: Vec<String>,
     pub(super) cwd: Option<String>,
-    /// Laid over what the server gives; `None` removes a variable.
+    /// Added to the server's variables; `None` removes one.
     pub(super) env: BTreeMap<String, Option<String>>,
     pub(super) sandbox: Option<SandboxPolicy>,
     pub(super) io: Io,
@@ -108,7 +108,7 @@ mod tests {
         let cases = [
             (json!({"size": {"rows": 1, "cols": 1}}), E::SizeWithoutTerminal),
             (json!({"processId": "p", "tty": true, "size": {"rows": 1, "cols": 0}}), E::EmptySize),
-            // The size is looked at before the missing id.
+            // The size is checked before the missing id.
             (json!({"tty": true, "size": {"rows": 0, "cols": 1}}), E::EmptySize),
             (json!({"outputBytesCap": 0, "disableOutputCap": true}), E::TwoCaps),
             (json!({"timeoutMs": 0, "disableTimeout": true}), E::TwoTimeouts),

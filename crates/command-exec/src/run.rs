@@ -1,4 +1,4 @@
-//! One command from its start to its answer.
+//! One command from start to response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::command::{CommandPhase, RunningCommand};
 use super::error::CommandExecError;
 use super::input::{self, InputPiece};
 use super::order::{self, CommandSettings};
-use super::output::{DeltaSink, KeptOutput, Teller};
+use super::output::{DeltaSink, KeptOutput, OutputNotifier};
 use super::request::CommandRequest;
 
-/// How long a start may take. Beyond it something is stuck, such as a directory on a server that does not answer.
+/// Time limit of a start. Beyond it something hangs, such as a network directory.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// The exit codes of a command that a signal ended, on pipes and on a terminal.
 const KILLED_CODE: i32 = -1;
 const KILLED_TERMINAL_CODE: i32 = 1;
 
-/// All it takes to run a command.
+/// The inputs of a run.
 #[derive(Debug)]
 pub(super) struct CommandRun {
     pub(super) settings: CommandSettings,
@@ -40,12 +40,12 @@ enum CommandEnd {
 }
 
 impl CommandRun {
-    /// Returns when nothing of the command is left and all of its output is told. What was written and not taken is
-    /// refused by then.
+    /// Returns when all processes of the command have ended and all of its output was sent. Remaining input is refused
+    /// by then.
     pub(super) async fn run(mut self) -> Result<CommandExecResponse, CommandExecError> {
         let started = tokio::select! {
             biased;
-            // One that is only terminated may have said something by the time that its start is known.
+            // A command that is only terminated may have output before its start is known.
             () = self.command.disconnected() => Ok(None),
             started = start(&self.settings, &self.request) => started.map(Some),
         };
@@ -73,9 +73,9 @@ impl CommandRun {
         let read = async {
             let mut kept = KeptOutput::default();
             if self.request.streams_output {
-                let teller = Teller { process_id: id.to_owned(), sink: self.deltas.clone() };
+                let teller = OutputNotifier { process_id: id.to_owned(), sink: self.deltas.clone() };
                 tokio::select! {
-                    () = teller.tell_all(&mut output, cap) => {}
+                    () = teller.notify_all(&mut output, cap) => {}
                     () = command.disconnected() => {}
                 }
                 return Ok(kept);
@@ -113,7 +113,7 @@ async fn start(
     timeout(START_LIMIT, starting).await.unwrap_or_else(|_| too_long())
 }
 
-/// Ends with the command, and ends it when it is time.
+/// Ends with the command, and ends it at its limits.
 async fn watch_over(process: &Process, command: &RunningCommand, limit: Option<Duration>) -> CommandEnd {
     let time_is_over = async {
         match limit {
@@ -145,7 +145,7 @@ fn killed(command: &RunningCommand) -> i32 {
     if command.is_terminal() { KILLED_TERMINAL_CODE } else { KILLED_CODE }
 }
 
-/// In the words of the system where it is the system that refuses.
+/// With the system's message if the system refuses.
 fn spawn_error(error: SpawnError) -> CommandExecError {
     let of_system = |errno: rustix::io::Errno| std::io::Error::from(errno).to_string();
     CommandExecError::Spawn(match error {

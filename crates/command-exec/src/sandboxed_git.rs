@@ -1,8 +1,8 @@
-//! Questions that only git itself can answer, without running anything a repository names.
+//! Runs git without running anything that a repository names.
 //!
-//! Git gets a folder of ours in place of the repository's own: an empty configuration, a copy of the index and the names of
-//! remote branches. The objects and the files of the checkout are read where they are. So no hook, filter, file system
-//! monitor or diff program is known to it, and the sandbox it runs in can write to that folder alone and reach nobody.
+//! Git gets a folder of ours in place of the repository's own: an empty configuration, a copy of the index and the
+//! remote branches. Objects and checked out files are read in place. So it knows no hook, filter, file system monitor
+//! or diff program, and its sandbox can write only that folder and has no network.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
@@ -15,9 +15,9 @@ use sandbox::{Confinement, Limits, Order, ReadAccess, RunOptions};
 use support::blocking;
 use workspace::{GitCheckout, Reader};
 
-/// One command of git.
+/// Time limit of one git command.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// A diff larger than this is of no use to anybody.
+/// Limit of a diff.
 const MAX_OUTPUT_BYTES: usize = 32 << 20;
 const MAX_INDEX_BYTES: u64 = 256 << 20;
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
@@ -45,8 +45,7 @@ impl Drop for ScratchFolder {
 }
 
 impl SandboxedGit {
-    /// For the checkout around `cwd`. `scratch` is a folder that does not exist yet. `None` where there is no checkout or
-    /// no git.
+    /// For the checkout around `cwd`. `scratch` is a new folder. `None` without a checkout or git.
     pub(crate) async fn open(cwd: PathBuf, scratch: PathBuf) -> Option<Self> {
         let place = cwd.clone();
         let open = move || {
@@ -62,7 +61,7 @@ impl SandboxedGit {
         blocking(limited).await.ok().flatten()
     }
 
-    /// The output of a command. `None` when it fails, takes too long or prints too much.
+    /// The output of a command. `None` if it fails, takes too long or prints too much.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Option<Vec<u8>> {
         self.run_with_input(arguments, None).await
     }
@@ -118,7 +117,7 @@ impl SandboxedGit {
     }
 }
 
-/// The folder that git takes for the repository's own.
+/// Prepares the folder that replaces the repository's own.
 fn prepare(checkout: &GitCheckout, folder: &Path, reader: &Reader) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700).recursive(true);
@@ -152,7 +151,7 @@ fn prepare(checkout: &GitCheckout, folder: &Path, reader: &Reader) -> io::Result
     }
 }
 
-/// The git of this system, never one that the checkout brings along.
+/// The system's git, never one from the checkout.
 fn find_git(root: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/bin".into(), "/bin".into()]);

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{ConfigError, LoadRequest, Loader, Review, edit};
 
 impl Loader {
-    /// The project settings of a folder that go beyond the user's own, as if the project were trusted.
+    /// The project settings of a folder that exceed the user's own, as if the project were trusted.
     pub fn to_review(&self, folder: &Path) -> Result<Vec<Review>, ConfigError> {
         let request = LoadRequest { cwd: Some(folder.to_owned()), ..LoadRequest::default() };
         let root = self.load(&request)?.project_docs.project_root.unwrap_or_else(|| folder.to_owned());
@@ -21,7 +21,7 @@ impl Loader {
         })
     }
 
-    /// Trusts a project whose settings ask for nothing that needs a review.
+    /// Trusts a project whose settings need no review.
     pub fn trust(&self, root: &Path) -> Result<(), ConfigError> {
         edit::edit(self.home(), |document| edit::trust(document, root))
     }

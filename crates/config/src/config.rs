@@ -23,12 +23,12 @@ pub struct ResolvedConfig {
     pub home: Home,
     /// The folder the project layers were looked up for.
     pub cwd: Option<PathBuf>,
-    /// The profile in use.
+    /// The active profile.
     pub profile: Option<String>,
     pub model: ModelOptions,
-    /// The provider in use.
+    /// The active provider.
     pub provider: ProviderConfig,
-    /// Why it is the one in use.
+    /// Why it was chosen.
     pub provider_reason: ProviderReason,
     pub prices: Prices,
     /// Every provider by id, the built-in ones included.
@@ -48,29 +48,29 @@ pub struct ResolvedConfig {
     /// Whether feedback may be sent.
     pub feedback_enabled: bool,
     pub requirements: Requirements,
-    /// Problems that do not stop the work.
+    /// Problems that do not prevent use.
     pub warnings: Vec<SettingWarning>,
-    /// Settings in use that have a newer form.
+    /// Deprecated settings in use.
     pub deprecations: Vec<Deprecation>,
     /// Lowest precedence first, disabled ones included.
     pub layers: Vec<SettingsLayer>,
     /// The rules of projects that the user trusts.
     pub project_rules: Vec<RuleFile>,
-    /// Where hooks are written, lowest layer first. Empty while their feature is off.
+    /// Hook files, lowest layer first. Empty while the feature is off.
     pub hooks: Vec<HookFile>,
-    /// Settings of project layers that the user must review before they count.
+    /// Settings of project layers that have no effect until the user reviews them.
     pub reviews: Vec<Review>,
-    /// The enabled layers merged, without profile and overrides. Holds the keys no field here stands for, such as
+    /// The enabled layers merged, without profile and overrides. Contains keys without a field here, such as
     /// `mcp_servers`.
     pub merged: Table,
     pub(crate) suppress_unfinished: bool,
-    /// Found when it is first asked for.
+    /// Computed on first use.
     pub(crate) off_limits: Arc<OnceLock<OffLimits>>,
     pub(crate) env: Env,
 }
 
 impl ResolvedConfig {
-    /// The web search mode under another sandbox than the configured one: without a sandbox it is live, if allowed.
+    /// The web search mode under another sandbox than the configured one: live without a sandbox, if allowed.
     pub fn web_search_under(&self, sandbox: &SandboxPolicy) -> WebSearchMode {
         match (sandbox, self.tools.configured_web_search) {
             (SandboxPolicy::DangerFullAccess, WebSearchMode::Cached | WebSearchMode::Live) => {
@@ -80,8 +80,8 @@ impl ResolvedConfig {
         }
     }
 
-    /// The folders of ours, the user's and the machine's whose `rules/*.rules` count, lowest precedence first. Those of
-    /// projects are in `project_rules`.
+    /// Our, the user's and the machine's folders with `rules/*.rules`, lowest precedence first. Those of projects are
+    /// in `project_rules`.
     pub fn rule_folders(&self) -> Vec<PathBuf> {
         let is_project = |layer: &&SettingsLayer| matches!(layer.source, ConfigLayerSource::Project { .. });
         let enabled = self.layers.iter().filter(|layer| layer.is_enabled() && !is_project(layer));
@@ -92,12 +92,12 @@ impl ResolvedConfig {
         folders
     }
 
-    /// Warnings about project settings that are not used until the user reviews them.
+    /// Warnings about project settings without effect until the user reviews them.
     pub fn review_warnings(&self) -> impl Iterator<Item = SettingWarning> + '_ {
         self.reviews.iter().filter_map(|review| review.warning(&self.home))
     }
 
-    /// A warning when unfinished features are on, unless that warning is switched off.
+    /// A warning if unfinished features are on, unless it is switched off.
     pub fn unfinished_features_warning(&self) -> Option<String> {
         let unfinished = self.features.unfinished();
         (!unfinished.is_empty() && !self.suppress_unfinished).then(|| {
@@ -112,7 +112,7 @@ impl ResolvedConfig {
 }
 
 impl fmt::Debug for ResolvedConfig {
-    /// Without the tables, which may hold secrets.
+    /// Without the tables, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("home", &self.home)
@@ -127,7 +127,7 @@ impl fmt::Debug for ResolvedConfig {
     }
 }
 
-/// The model and how it is asked. None leaves the choice to the catalogue.
+/// The model and its options. None leaves the choice to the catalogue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ModelOptions {
     pub name: Option<String>,
@@ -135,9 +135,9 @@ pub struct ModelOptions {
     pub review: Option<String>,
     /// In tokens.
     pub context_window: Option<i64>,
-    /// Tokens at which the history is compacted. The catalogue's owner caps it at 90 % of the window.
+    /// Tokens at which the history is compacted. The engine caps it at 90 % of the window.
     pub auto_compact_token_limit: Option<i64>,
-    /// Tokens of a tool's output that the model gets to see.
+    /// Limit of a tool's output for the model, in tokens.
     pub tool_output_token_limit: Option<usize>,
     pub effort: Option<ReasoningEffort>,
     /// In plan mode.
@@ -158,14 +158,14 @@ pub struct ModelOptions {
 pub struct PermissionOptions {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
-    /// The mode that somebody asked for by name; without it, `sandbox_mode` follows from the trust in the project.
+    /// An explicitly chosen mode; without one, `sandbox_mode` depends on the trust in the project.
     pub asked_sandbox: Option<SandboxMode>,
     pub sandbox_mode: SandboxMode,
-    /// The mode with its details filled in.
+    /// The mode with its details.
     pub sandbox_policy: SandboxPolicy,
     /// The user's decision about the project, if there is one.
     pub trust: Option<Trust>,
-    /// Whether the model may ask for a login shell.
+    /// Whether the model may request a login shell.
     pub allow_login_shell: bool,
     pub shell_environment: ShellEnvironmentPolicy,
 }
@@ -175,7 +175,7 @@ pub struct PermissionOptions {
 pub struct InstructionTexts {
     /// Replaces the built-in instructions.
     pub base: Option<String>,
-    /// Goes to the model in a developer message of its own.
+    /// Sent to the model in a separate developer message.
     pub developer: Option<String>,
     /// Replaces the built-in prompt for compaction.
     pub compact_prompt: Option<String>,
@@ -200,11 +200,11 @@ pub struct ToolOptions {
     /// The mode under the configured sandbox. For another sandbox ask [`ResolvedConfig::web_search_under`].
     pub web_search: WebSearchMode,
     pub web_search_options: Option<WebSearchToolConfig>,
-    /// Whether the model may look at image files. None leaves it to the model's abilities.
+    /// Whether the model may read image files. None leaves it to the model's abilities.
     pub view_image: Option<bool>,
-    /// The longest wait for output of a command that runs on.
+    /// Limit of a wait for output of a background command.
     pub background_terminal_max_timeout_ms: u64,
-    /// The mode before the sandbox is considered.
+    /// The mode without considering the sandbox.
     pub(crate) configured_web_search: WebSearchMode,
 }
 
@@ -213,20 +213,20 @@ pub struct ToolOptions {
 pub struct MemoryOptions {
     /// Threads leave notes.
     pub generate: bool,
-    /// Threads are told of memories.
+    /// Threads get memories.
     pub is_used: bool,
-    /// Threads with results of MCP servers or web searches leave none.
+    /// Threads with results of MCP servers or web searches leave no notes.
     pub none_with_foreign_results: bool,
-    /// How many threads are looked at when a thread begins.
+    /// Limit of threads processed when a thread starts.
     pub max_threads_per_start: usize,
     pub max_age_days: i64,
-    /// How long a thread must have been left alone.
+    /// How long a thread must have been idle.
     pub min_idle_hours: i64,
-    /// Of how many threads the notes are joined.
+    /// Limit of threads whose notes are joined.
     pub max_raw_memories: usize,
-    /// Notes that nobody has used for so long no longer count.
+    /// Notes that were unused for this long are dropped.
     pub max_unused_days: i64,
-    /// The thread's own model where these are unset.
+    /// Unset: the thread's own model.
     pub extract_model: Option<String>,
     pub consolidation_model: Option<String>,
 }
@@ -248,27 +248,27 @@ impl Default for MemoryOptions {
     }
 }
 
-/// Bounds on sub-agents, and the kinds of them that the user describes.
+/// Limits of sub-agents, and the roles that the user defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentOptions {
-    /// How many agents may be open at a time below one root.
+    /// Limit of open agents below one root.
     pub max_threads: usize,
-    /// 1 for children that have no children.
+    /// 1 for children without children.
     pub max_depth: usize,
     pub job_max_runtime_seconds: Option<u64>,
     pub roles: BTreeMap<String, AgentRole>,
 }
 
-/// A kind of sub-agent.
+/// A role of sub-agents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentRole {
-    /// For the model: what it is for.
+    /// The description for the model.
     pub description: Option<String>,
-    /// Configuration that its agents have on top of their parent's.
+    /// Configuration of its agents, on top of their parent's.
     pub config_file: Option<PathBuf>,
-    /// Nicknames for its agents. Empty: the same as for other agents.
+    /// Nicknames for its agents. Empty: those of other agents.
     pub nicknames: Vec<String>,
-    /// The root of the project that `config_file` is part of, if it is.
+    /// The root of the project that contains `config_file`, if any.
     pub project: Option<PathBuf>,
 }
 

@@ -33,15 +33,15 @@ struct StoredTokens {
     refreshed_at_ms: i64,
 }
 
-/// The tokens of a ChatGPT account. Shown nowhere.
+/// The tokens of a ChatGPT account. Never shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatgptTokens {
-    /// Says who the owner is.
+    /// Identifies the owner.
     pub id_token: SecretText,
     pub access_token: SecretText,
-    /// Gives fresh ones in place of the others.
+    /// Used to get new tokens.
     pub refresh_token: SecretText,
-    /// When the issuer gave them.
+    /// When they were issued.
     pub refreshed_at_ms: i64,
 }
 
@@ -54,7 +54,7 @@ impl Credentials {
         &self.file
     }
 
-    /// The stored key. No file, a file that cannot be understood and a blank key all mean: not logged in.
+    /// The stored key. A missing or invalid file and a blank key all mean: not logged in.
     pub fn load(&self) -> Result<Option<SecretText>, ConfigError> {
         let key = self.read()?.and_then(|stored| stored.api_key);
         Ok(key.filter(|key| !key.trim().is_empty()).map(SecretText::new))
@@ -80,12 +80,12 @@ impl Credentials {
         Ok(serde_json::from_slice(&text).ok())
     }
 
-    /// Replaces whatever was stored. Readers see the old file or the new one, never half of one.
+    /// Replaces the stored login. Readers see the old file or the new one, never a partial one.
     pub fn save_api_key(&self, key: &SecretText) -> Result<(), ConfigError> {
         self.save(&StoredCredentials { api_key: Some(key.reveal().to_owned()), chatgpt: None })
     }
 
-    /// Replaces whatever was stored.
+    /// Replaces the stored login.
     pub fn save_tokens(&self, tokens: &ChatgptTokens) -> Result<(), ConfigError> {
         let text = |secret: &SecretText| secret.reveal().to_owned();
         let chatgpt = StoredTokens {
@@ -104,7 +104,7 @@ impl Credentials {
         write_secret_file(&self.home, &self.file, &text)
     }
 
-    /// Forgets the key. True when there was a file to remove.
+    /// Removes the login. True if there was a file.
     pub fn clear(&self) -> Result<bool, ConfigError> {
         match fs::remove_file(&self.file) {
             Ok(()) => Ok(true),
@@ -114,7 +114,7 @@ impl Credentials {
     }
 }
 
-/// Replaces a file of the state folder as a whole. It and the folders made for it are their owner's alone.
+/// Replaces a file of the state folder. The file and its new folders are for their owner only.
 pub fn write_secret_file(home: &Home, file: &Path, text: &[u8]) -> Result<(), ConfigError> {
     home.create_state()?;
     let folder = file.parent().unwrap_or(home.state());
@@ -126,12 +126,12 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Writes beside the target and renames over it.
+/// Writes a temporary file and renames it.
 fn replace(target: &Path, text: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let temporary = target.with_extension(format!("{}.{count}.tmp", std::process::id()));
-    // A leftover of a process that had our id and died: its mode is unknown, so it is not written into.
+    // Left by a process with our id that died: its mode is unknown, so it is not reused.
     let _ = fs::remove_file(&temporary);
     let written = write_private(&temporary, text).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {

@@ -1,11 +1,11 @@
-//! Environment variables, as a value that tests can make up.
+//! Environment variables, as a value that tests can construct.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where variables are looked up: in this process, or in a fixed map.
+/// The source of variables: this process, or a fixed map.
 #[derive(Clone, Default)]
 pub struct Env(Option<Arc<BTreeMap<String, OsString>>>);
 
@@ -20,7 +20,7 @@ impl Env {
         Self(Some(Arc::new(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())))
     }
 
-    /// The value as it is; an empty one counts.
+    /// The exact value; an empty one counts as set.
     pub fn var_os(&self, name: &str) -> Option<OsString> {
         match &self.0 {
             None => std::env::var_os(name),
@@ -37,7 +37,7 @@ impl Env {
 }
 
 impl fmt::Debug for Env {
-    /// Values may be secrets, so only the kind shows.
+    /// Values may be secrets, so only the kind is shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_none() { "Env(process)" } else { "Env(fixed)" })
     }

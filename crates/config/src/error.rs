@@ -1,4 +1,4 @@
-//! Errors, in words that read well behind `failed to load configuration: `.
+//! Errors, worded to follow `failed to load configuration: `.
 
 use std::io;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::SettingWarning;
 /// Cheap to clone.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ConfigError {
-    /// A file that is not TOML, or holds a value of the wrong kind.
+    /// A file that is not TOML, or has a value of the wrong kind.
     #[error("{}:{}:{}: {message}", path.display(), range.start.line, range.start.column)]
     Invalid { path: PathBuf, range: TextRange, message: String },
     /// A value of the command line or of a request.
     #[error("{message}")]
     InvalidFlag { message: String },
-    /// Values that fit one by one and not together.
+    /// Values that are valid individually, but not together.
     #[error("{message}")]
     InvalidValue { message: String },
     #[error("cannot read {}: {source}", path.display())]
@@ -58,7 +58,7 @@ pub enum ConfigError {
     NoHome,
 }
 
-/// The beginning of a sentence that goes on with what else to do.
+/// The start of a sentence that continues with other advice.
 fn meant(near: &Option<String>) -> String {
     near.as_ref().map(|near| format!("did you mean `{near}`? Otherwise ")).unwrap_or_default()
 }
@@ -82,12 +82,12 @@ impl ConfigError {
         Self::InvalidValue { message: message.into() }
     }
 
-    /// An error of the parser, with its place in the text it parsed.
+    /// A parser error with its position.
     pub(crate) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         Self::invalid(path, text, error.span().unwrap_or(0..0), one_line(error.message()))
     }
 
-    /// A value at `span` of the text of its file.
+    /// A value at `span` of its file's text.
     pub(crate) fn invalid(path: &Path, text: &str, span: Range<usize>, message: String) -> Self {
         // A range ends with its last character.
         let inside = text.get(span.clone()).and_then(|part| part.char_indices().next_back());
@@ -96,7 +96,7 @@ impl ConfigError {
         Self::Invalid { path: path.to_owned(), range, message }
     }
 
-    /// The error as a warning, for where work goes on without the bad file.
+    /// The error as a warning, if the work continues without the file.
     pub fn to_warning(&self, summary: impl Into<String>) -> SettingWarning {
         let (path, range) = match self {
             Self::Invalid { path, range, .. } => (Some(path.clone()), Some(range.clone())),

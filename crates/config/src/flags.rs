@@ -20,7 +20,7 @@ pub fn parse_flag(text: &str) -> Result<(String, String), ConfigError> {
     }
 }
 
-/// The table that flags and then the request's map make. Keys are split at dots; there is no quoting.
+/// The table of flags and then the request's map. Keys are split at dots; there is no quoting.
 pub(crate) fn session_table(
     flags: &[(String, String)],
     request: Option<&BTreeMap<String, Json>>,
@@ -46,7 +46,7 @@ fn set(table: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A TOML value, or else the text itself without quotes around it.
+/// A TOML value, otherwise the text itself.
 fn flag_value(text: &str) -> Value {
     let text = text.trim();
     let parsed =
@@ -59,7 +59,7 @@ pub fn value_of_flag(text: &str) -> Json {
     to_json(&flag_value(text))
 }
 
-/// TOML has no null; an empty text takes its place.
+/// TOML has no null; it becomes an empty text.
 fn from_json(value: &Json) -> Value {
     match value {
         Json::Null => Value::String(String::new()),

@@ -7,27 +7,27 @@ use workspace::{Reader, is_marker};
 
 use crate::paths::normalize;
 
-/// The files of git that are read hold one line.
+/// Limit of git's files, which contain one line.
 const MAX_LINE_BYTES: u64 = 4 << 10;
 
-/// The nearest folder at or above `folder` that holds one of the markers.
+/// The nearest parent folder, or `folder` itself, with one of the markers.
 pub(crate) fn marked_ancestor<'a>(folder: &'a Path, markers: &[String]) -> Option<&'a Path> {
     folder.ancestors().find(|ancestor| markers.iter().any(|marker| is_marker(&ancestor.join(marker))))
 }
 
-/// The root of the repository. A worktree counts as its main repository, so that one decision of trust covers both.
+/// The root of the repository. A worktree counts as its main repository, so that one trust decision covers both.
 pub(crate) fn repository_root(folder: &Path) -> Option<PathBuf> {
     let root = folder.ancestors().find(|ancestor| is_marker(&ancestor.join(".git")))?;
     Some(main_repository(root).unwrap_or_else(|| root.to_owned()))
 }
 
-/// In a worktree `.git` is a file that names a folder, in which `commondir` names the main `.git`.
+/// In a worktree `.git` is a file with the path of a folder, whose `commondir` names the main `.git`.
 fn main_repository(root: &Path) -> Option<PathBuf> {
     let pointer = read(&root.join(".git"))?;
     let git_folder = normalize(&root.join(pointer.strip_prefix("gitdir:")?.trim()));
     let common = read(&git_folder.join("commondir"))?;
     let common = normalize(&git_folder.join(common.trim()));
-    // The pointer counts only if git's own files point back; else any folder could borrow another repository's trust.
+    // Valid only if git's own files point back; otherwise any folder could use another repository's trust.
     let back = read(&git_folder.join("gitdir"))?;
     let points_back =
         fs::canonicalize(git_folder.join(back.trim())).ok()? == fs::canonicalize(root.join(".git")).ok()?;

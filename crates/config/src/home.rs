@@ -1,4 +1,4 @@
-//! Where the files are.
+//! The locations of our files.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use crate::ConfigError;
 
-/// The folder that is read for settings, and the folder our own files live in.
+/// The folder with settings, and the folder with our own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     reading: PathBuf,
@@ -17,8 +17,8 @@ impl Home {
     const OWN_VARIABLE: &'static str = "OARLOCK_HOME";
     const SHARED_VARIABLE: &'static str = "CODEX_HOME";
 
-    /// `OARLOCK_HOME` (made when it is missing), else `CODEX_HOME` (which must exist, and where our own files stay in
-    /// the subfolder `oarlock`), else `~/.oarlock`.
+    /// `OARLOCK_HOME` (created if missing), else `CODEX_HOME` (which must exist; our own files are in its subfolder
+    /// `oarlock`), else `~/.oarlock`.
     pub fn find(env: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
         Self::find_or(env, IfMissing::IsMade)
     }
@@ -64,7 +64,7 @@ impl Home {
         Self::find(&variable)
     }
 
-    /// As [`Home::from_env`], for whoever only looks: what is missing is not made.
+    /// Like [`Home::from_env`], without creating anything.
     pub fn look_from_env() -> Result<Self, ConfigError> {
         Self::find_or(&variable, IfMissing::Stays)
     }
@@ -80,12 +80,12 @@ impl Home {
         &self.reading
     }
 
-    /// The folder of our own files. Whoever writes there makes it, with [`Home::create_state`].
+    /// The folder of our own files. Writers create it with [`Home::create_state`].
     pub fn state(&self) -> &Path {
         &self.state
     }
 
-    /// Makes the state folder, for its owner alone.
+    /// Creates the state folder, for its owner only.
     pub fn create_state(&self) -> Result<(), ConfigError> {
         create_private(&self.state).map_err(|error| ConfigError::write(&self.state, error))
     }
@@ -95,8 +95,7 @@ impl Home {
         self.reading.join("config.toml")
     }
 
-    /// The settings that are ours to write: the user's, or beside our own files where the user's belong to another
-    /// program.
+    /// The settings file that we may write: the user's, or a separate one if the user's belongs to another program.
     pub fn own_config_file(&self) -> PathBuf {
         self.state.join("config.toml")
     }
@@ -107,7 +106,7 @@ impl Home {
     }
 }
 
-/// How to treat a named folder that does not exist.
+/// What to do if a named folder does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IfMissing {
     IsMade,
@@ -117,7 +116,7 @@ enum IfMissing {
 /// A variable of this process.
 fn variable(name: &str) -> Option<OsString> {
     let value = std::env::var_os(name);
-    // Where HOME is unset the system may still know the user's folder.
+    // If HOME is unset, the system may still know the user's folder.
     if name == "HOME" { value.or_else(|| Some(std::env::home_dir()?.into_os_string())) } else { value }
 }
 

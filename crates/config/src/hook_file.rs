@@ -1,5 +1,5 @@
-//! Where hooks are written: `hooks.json` in the folder of a layer, and `[hooks]` in its config file. What is in them is
-//! for others to understand.
+//! Sources of hooks: `hooks.json` in a layer's folder, and `[hooks]` in its config file. Other crates parse the
+//! contents.
 
 use std::path::{Path, PathBuf};
 
@@ -13,29 +13,29 @@ use crate::layer::read_optional;
 
 pub(crate) const HOOKS: &str = "hooks.json";
 
-/// Nobody writes hooks by the megabyte.
+/// Far more than any real file of hooks.
 pub(crate) const MAX_HOOK_BYTES: u64 = 1 << 20;
 
-/// The layer that the hooks belong to.
+/// The layer of the hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookOrigin {
     System,
     User,
     Project,
-    /// Of an administrator, above everybody's.
+    /// The administrator's, which override all others.
     Managed,
     /// Flags of the command line, or a request.
     Session,
 }
 
-/// The hooks of one place.
+/// The hooks of one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookFile {
     pub path: PathBuf,
     pub origin: HookOrigin,
     /// The object of events, or why there is none.
     pub events: Result<Value, String>,
-    /// False for a project's that the user has not reviewed: they are listed, and none of them runs.
+    /// False for a project's hooks that the user has not reviewed: they are listed and never run.
     pub is_accepted: bool,
 }
 
@@ -50,7 +50,7 @@ impl HookFile {
         Self { path, origin, events, is_accepted: true }
     }
 
-    /// Every command in it, for whoever is to review it.
+    /// Every command in it, for a review.
     pub(crate) fn commands(&self) -> Vec<String> {
         fn collect(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -70,7 +70,7 @@ impl HookFile {
     }
 }
 
-/// The hooks of all layers that count, lowest first. Those of projects were read with the project.
+/// The hooks of all active layers, lowest first. Those of projects were read with the project.
 pub(crate) fn hook_files(
     layers: &[SettingsLayer],
     state: &Path,
@@ -84,7 +84,7 @@ pub(crate) fn hook_files(
         if origin == HookOrigin::Project {
             found.extend(of_projects.take().into_iter().flatten());
         } else if let Some(folder) = layer.folder.clone().filter(|folder| !folders.contains(folder)) {
-            // Folders that two layers share have one such file.
+            // Two layers may share a folder and its file.
             found.extend(in_folder(&folder, origin));
             folders.push(folder);
         }
@@ -105,7 +105,7 @@ fn in_folder(folder: &Path, origin: HookOrigin) -> Option<HookFile> {
     Some(HookFile::new(path, origin, text))
 }
 
-/// A project's table holds reviewed hooks alone here; the others were removed before.
+/// A project's table contains only reviewed hooks here; others were removed.
 fn in_table(layer: &SettingsLayer, origin: HookOrigin) -> Option<HookFile> {
     let hooks = layer.table.get("hooks").filter(|hooks| matches!(hooks, Toml::Table(_)))?;
     let path = match &layer.source {

@@ -1,6 +1,5 @@
-//! The keys of a configuration file as they are written. Wrong kinds of values are refused. Unknown keys are told and
-//! left out, except where a misspelt one would have a consequence: in the table of a provider, and near the keys that
-//! choose one.
+//! The keys of a configuration file. Values of the wrong kind are refused. Unknown keys are reported and ignored,
+//! except where a misspelt one would be dangerous: in a provider's table, and near the keys that choose one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -74,7 +73,7 @@ pub(crate) struct Keys {
     pub(crate) feedback: Option<FeedbackKeys>,
     pub(crate) features: Option<BTreeMap<String, bool>>,
     pub(crate) suppress_unstable_features_warning: Option<bool>,
-    /// Keys that do nothing are errors.
+    /// Keys without effect are errors.
     pub(crate) strict_config: Option<bool>,
     pub(crate) experimental_use_unified_exec_tool: Option<bool>,
     pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
@@ -110,19 +109,19 @@ pub(crate) struct ProfileKeys {
     pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
 }
 
-/// One `[model_providers.<id>]`. Serialised for `config/read`, which shows every key. What is misspelt here would send
-/// prompts and keys to somebody else, so it is refused.
+/// One `[model_providers.<id>]`. Serialised for `config/read`, which shows every key. A misspelt key could send prompts
+/// and keys to the wrong server, so it is refused.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderKeys {
-    /// Empty takes that of the provider known by the id, else the id.
+    /// Empty: that of the known provider with the id, else the id.
     #[serde(default)]
     pub(crate) name: String,
     pub(crate) base_url: Option<String>,
     pub(crate) env_key: Option<String>,
     pub(crate) env_key_instructions: Option<String>,
     pub(crate) experimental_bearer_token: Option<String>,
-    /// Unset takes that of the provider known by the id, else Responses.
+    /// Unset: that of the known provider with the id, else Responses.
     pub(crate) wire_api: Option<WireApi>,
     pub(crate) query_params: Option<BTreeMap<String, String>>,
     pub(crate) http_headers: Option<BTreeMap<String, String>>,
@@ -174,7 +173,7 @@ pub enum WireApi {
     Messages,
 }
 
-/// How a model is asked to think, on the messages wire.
+/// How thinking is requested on the messages wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingMode {
@@ -182,11 +181,11 @@ pub enum ThinkingMode {
     Never,
     /// With a budget of tokens, as models up to 4.5 take it.
     Budget,
-    /// As much as the model sees fit.
+    /// Decided by the model.
     Adaptive,
 }
 
-/// `[sandbox]`. A key that is misspelt would leave a place open, so it is refused.
+/// `[sandbox]`. A misspelt key would leave a path accessible, so it is refused.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SandboxKeys {
@@ -195,16 +194,16 @@ pub(crate) struct SandboxKeys {
     pub(crate) unix_sockets: Vec<PathBuf>,
 }
 
-/// Which variables of the server commands start from.
+/// Which variables of the server commands inherit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Inherit {
     /// Every variable of the server.
     #[default]
     All,
-    /// Those programs commonly need: the core ones, and what says where tools are and how to talk to the user.
+    /// Commonly needed variables: the core ones, and those about tools and the locale.
     Common,
-    /// Only those a shell cannot do without.
+    /// Only those that a shell needs.
     Core,
     None,
 }
@@ -234,7 +233,7 @@ pub enum Trust {
 #[serde(default)]
 pub(crate) struct ProjectKeys {
     pub(crate) trust_level: Option<Trust>,
-    /// Digests of settings that the user has reviewed, by their folder.
+    /// Digests of reviewed settings, by their folder.
     pub(crate) reviewed: BTreeMap<String, String>,
 }
 
@@ -263,7 +262,7 @@ pub(crate) struct ToolKeys {
     pub(crate) view_image: Option<bool>,
 }
 
-/// A bare yes or no was an older way to switch the tool; it is accepted and has no effect.
+/// A boolean was an older form of the switch; it is accepted and has no effect.
 fn web_search_tool<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<WebSearchToolConfig>, D::Error> {

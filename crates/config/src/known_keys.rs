@@ -1,13 +1,13 @@
-//! The keys that mean something to us or to the reference, whether or not they do anything here.
+//! The keys that are known to us or to the reference, with or without effect here.
 
 use crate::features::{FEATURES, Feature};
 
-/// Whether the key means something to us or to the reference, at the top or in a profile.
+/// Whether the key is known, at the top or in a profile.
 pub(crate) fn is_known(key: &str) -> bool {
     KEYS.contains(&key) || PROFILE_KEYS.contains(&key) || OURS.contains(&key)
 }
 
-/// The keys that a table may have. None where any may be, or where reading it refuses unknown ones.
+/// The keys that a table may have. None if any are allowed, or if parsing refuses unknown ones.
 pub(crate) fn known_in(path: &[String]) -> Option<Vec<&'static str>> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path.as_slice() {
@@ -32,7 +32,7 @@ fn inner(path: &[&str]) -> Option<Vec<&'static str>> {
     TABLES.iter().find(|(pattern, _)| fits(pattern)).map(|(_, keys)| keys.to_vec())
 }
 
-/// The keys of tables within, by the way to them; `*` is any name.
+/// The keys of nested tables, by their path; `*` is any name.
 const TABLES: &[(&[&str], &[&str])] = &[
     (&["agents", "*"], &["config_file", "description", "nickname_candidates"]),
     (&["analytics"], &["enabled"]),
@@ -114,13 +114,13 @@ const MEMORY_KEYS: &[&str] = &[
     "use_memories",
 ];
 
-/// Keys of ours, which other programs that read the file do not have. Shown where they are set.
+/// Our own keys, unknown to other programs that read the file. Shown if they are set.
 pub(crate) const OURS: &[&str] = &["host", "placements", "prices", "sandbox", "strict_config"];
 
-/// Keys that mean something and whose values clients are not shown.
+/// Known keys whose values are not shown to clients.
 const UNSHOWN: &[&str] = &["hooks"];
 
-/// Keys that do nothing unless a feature is on.
+/// Keys without effect unless a feature is on.
 pub(crate) const OF_FEATURES: &[(&str, &str)] = &[
     ("agents", "multi_agent"),
     ("apps", "apps"),
@@ -132,7 +132,7 @@ pub(crate) const OF_FEATURES: &[(&str, &str)] = &[
     ("tool_suggest", "tool_suggest"),
 ];
 
-/// Keys of the reference for things that are not there.
+/// Keys of the reference for features that do not exist here.
 pub(crate) const ABSENT: &[&str] = &[
     "analytics",
     "audio",

@@ -12,19 +12,19 @@ use crate::keys::Keys;
 use crate::paths::{PathBase, resolve_paths};
 use crate::typed::{TypeMismatch, typed};
 
-/// The largest settings file of the user or the machine.
+/// Limit of a settings file of the user or the machine.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// The values of one source, before any merging. Paths in it are absolute already.
+/// The values of one source, before merging. Its paths are absolute already.
 #[derive(Clone)]
 pub struct SettingsLayer {
     pub source: ConfigLayerSource,
-    /// Where the skills, rules, agents and hooks of this layer are. None for session flags.
+    /// The folder with this layer's skills, rules, agents and hooks. None for session flags.
     pub folder: Option<PathBuf>,
     pub table: Table,
-    /// Set when the layer is listed without counting.
+    /// Set if the layer is listed but has no effect.
     pub disabled_reason: Option<String>,
-    /// The file the table was read from, for the places of errors.
+    /// The file that the table was read from, for error positions.
     file: Option<(PathBuf, String)>,
 }
 
@@ -33,7 +33,7 @@ impl SettingsLayer {
         Self { source, folder, table: Table::new(), disabled_reason: None, file: None }
     }
 
-    /// Reads the file into the layer; a file that is missing leaves it empty. Tells whether there was one.
+    /// Reads the file into the layer; a missing file leaves it empty. Returns whether there was one.
     pub(crate) fn read(&mut self, path: &Path, base: PathBase<'_>) -> Result<bool, ConfigError> {
         let Some(text) = read_optional(path)? else { return Ok(false) };
         self.parse(path, text, base)?;
@@ -61,7 +61,7 @@ impl SettingsLayer {
         self.file.as_ref().map(|(_, text)| text.as_str())
     }
 
-    /// The text is only needed while the configuration is made.
+    /// The text is only needed while the configuration is resolved.
     pub(crate) fn forget_text(&mut self) {
         if let Some((_, text)) = &mut self.file {
             *text = String::new();
@@ -72,7 +72,7 @@ impl SettingsLayer {
         ConfigLayerMetadata { name: self.source.clone(), version: self.version() }
     }
 
-    /// Why the values of this layer alone do not fit their keys, and where.
+    /// The error of this layer's values alone, with its position.
     fn fault(&self) -> Option<(String, ConfigError)> {
         let misfit = typed::<Keys>(&self.table).err()?;
         let error = match &self.file {
@@ -93,7 +93,7 @@ impl fmt::Debug for SettingsLayer {
     }
 }
 
-/// Finds the layer to blame for merged values that do not fit: one with the same complaint, or else any with one.
+/// Finds the layer with the invalid value: one with the same error, otherwise any with an error.
 pub(crate) fn blame(layers: &[SettingsLayer], misfit: &TypeMismatch) -> ConfigError {
     let faults: Vec<_> =
         layers.iter().rev().filter(|layer| layer.is_enabled()).filter_map(SettingsLayer::fault).collect();
@@ -104,7 +104,7 @@ pub(crate) fn blame(layers: &[SettingsLayer], misfit: &TypeMismatch) -> ConfigEr
     }
 }
 
-/// A file of ours or the user's. None when there is none.
+/// A file of ours or the user's. None if it does not exist.
 pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, ConfigError> {
     match Reader::default().read_text(path, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -113,7 +113,7 @@ pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, ConfigError> 
     }
 }
 
-/// A path for the wire, which carries absolute ones only.
+/// A path for the wire, which requires absolute ones.
 pub(crate) fn absolute_path(path: &Path) -> Result<AbsolutePath, ConfigError> {
     AbsolutePath::new(path.to_string_lossy())
         .ok_or_else(|| ConfigError::value(format!("{} is not an absolute path", path.display())))

@@ -1,5 +1,5 @@
-//! Owns configuration: where the files are, their layers, profiles, overrides and requirements, turned into typed
-//! options; and the stored API key. Must not know threads or the wire.
+//! Owns configuration: the locations of the files, their layers, profiles, overrides and requirements, resolved to
+//! typed options; and the stored login. Must not know threads or the wire.
 
 mod accept;
 mod config;

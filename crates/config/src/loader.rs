@@ -1,4 +1,4 @@
-//! Reading the layers and making one configuration of them.
+//! Reads the layers and resolves one configuration from them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ use crate::{
     SettingWarning, Trust, project, review,
 };
 
-/// The machine's files, and the environment. A file set to none is not looked for.
+/// The machine's files, and the environment. A file set to none is not read.
 #[derive(Debug, Clone)]
 pub struct LoaderOptions {
-    /// Settings below those of the user.
+    /// Settings below the user's.
     pub system_file: Option<PathBuf>,
-    /// Settings above everybody's.
+    /// Settings above all others.
     pub managed_file: Option<PathBuf>,
     /// The administrator's requirements.
     pub requirements_file: Option<PathBuf>,
@@ -48,7 +48,7 @@ impl Default for LoaderOptions {
     }
 }
 
-/// Typed choices of one request. They win over files and profile; unset ones choose nothing.
+/// Typed options of one request. They override files and profile; unset ones have no effect.
 #[derive(Debug, Clone, Default)]
 pub struct RequestOverrides {
     pub model: Option<String>,
@@ -59,7 +59,7 @@ pub struct RequestOverrides {
     pub approval_policy: Option<AskForApproval>,
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     pub sandbox_mode: Option<SandboxMode>,
-    /// More folders that may be written to under `workspace-write`.
+    /// More writable folders under `workspace-write`.
     pub writable_roots: Vec<PathBuf>,
     pub base_instructions: Option<String>,
     pub developer_instructions: Option<String>,
@@ -71,16 +71,16 @@ pub struct RequestOverrides {
 /// A request for a configuration: the folder, the profile and the overrides.
 #[derive(Debug, Clone, Default)]
 pub struct LoadRequest<'a> {
-    /// Absolute. Without it no project layers count.
+    /// Absolute. Without it there are no project layers.
     pub cwd: Option<PathBuf>,
-    /// Wins over the key `profile`.
+    /// Overrides the key `profile`.
     pub profile: Option<String>,
     /// The `config` of a request: keys joined by dots.
     pub config: Option<&'a BTreeMap<String, Value>>,
     pub overrides: RequestOverrides,
 }
 
-/// A configuration to start with, whatever the files look like.
+/// A configuration to start with, even if files are invalid.
 #[derive(Debug, Clone)]
 pub struct Startup {
     pub config: ResolvedConfig,
@@ -88,7 +88,7 @@ pub struct Startup {
     pub warnings: Vec<SettingWarning>,
 }
 
-/// Reads configuration afresh at every call. Keeps nothing that a file could make stale.
+/// Reads the configuration again at every call, so that nothing is stale.
 #[derive(Debug, Clone)]
 pub struct Loader {
     home: Home,
@@ -98,7 +98,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// `flags` are those of `-c`, split by [`crate::parse_flag`]; later ones win.
+    /// `flags` are those of `-c`, split by [`crate::parse_flag`]; later ones override.
     pub fn new(home: Home, flags: Vec<(String, String)>, options: LoaderOptions) -> Self {
         Self { home, flags, options, runtime_features: RuntimeFeatures::default() }
     }
@@ -107,7 +107,7 @@ impl Loader {
         &self.home
     }
 
-    /// Switches flags for as long as this loader and its clones live. Refused with a sentence for the client.
+    /// Switches flags while this loader and its clones live. The error is a sentence for the client.
     pub fn set_runtime_features(&self, flags: &BTreeMap<String, bool>) -> Result<(), String> {
         self.runtime_features.set(flags)
     }
@@ -121,7 +121,7 @@ impl Loader {
         self.combine(self.layers(request)?, request)
     }
 
-    /// The configuration to start a server with. A bad file is left out with all others, and told.
+    /// The configuration to start a server with. If a file is invalid, all files are ignored, with a warning.
     pub fn startup(&self, cwd: Option<&Path>) -> Startup {
         let request = LoadRequest { cwd: cwd.map(Path::to_owned), ..LoadRequest::default() };
         let loaded = self.load(&request);
@@ -143,7 +143,7 @@ impl Loader {
         }
     }
 
-    /// Defaults and flags, or else defaults alone.
+    /// Defaults and flags, or only defaults.
     fn fallback(&self, request: &LoadRequest<'_>) -> (ResolvedConfig, Option<ConfigError>) {
         let with_flags = self.session_layer(request).and_then(|session| {
             let layers = Layers { layers: session.into_iter().collect(), ..Layers::default() };
@@ -228,7 +228,7 @@ impl Loader {
         Ok((!layer.table.is_empty()).then_some(layer))
     }
 
-    /// The keys in the file of a role. One that is part of a project reads only from that project.
+    /// The keys in a role's file. One in a project may only read files of that project.
     pub fn keys_of_role(&self, role: &AgentRole) -> Result<BTreeMap<String, Value>, ConfigError> {
         let Some(file) = &role.config_file else { return Ok(BTreeMap::new()) };
         let project = role.project.as_deref();
@@ -245,13 +245,13 @@ impl Loader {
         Ok(layer.table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
     }
 
-    /// Where `~` is.
+    /// The folder of `~`.
     pub fn user_home(&self) -> Option<PathBuf> {
         self.options.environment.var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 }
 
-/// The layers and what was learnt on the way to them.
+/// The layers, and data found while reading them.
 #[derive(Debug)]
 pub(crate) struct Layers {
     pub(crate) layers: Vec<SettingsLayer>,

@@ -1,5 +1,5 @@
-//! Keeps secrets out of what people and clients are shown of the configuration. Texts are shown where they are known to
-//! be harmless; the rest shows as `***`, under its key.
+//! Removes secrets from the configuration as shown to people and clients. Only texts known to be harmless are shown;
+//! others become `***`.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::known_keys::is_known;
 
 const HIDDEN: &str = "***";
 
-/// The keys of one `[mcp_servers.<name>]` whose texts say nothing secret.
+/// The harmless keys of one `[mcp_servers.<name>]`.
 const OF_MCP_SERVER: &[&str] = &[
     "bearer_token_env_var",
     "command",
@@ -24,10 +24,10 @@ const OF_MCP_SERVER: &[&str] = &[
     "url",
 ];
 
-/// The keys of one `[model_providers.<id>]` of that kind.
+/// The harmless keys of one `[model_providers.<id>]`.
 const OF_PROVIDER: &[&str] = &["base_url", "env_key", "env_key_instructions", "name", "wire_api"];
 
-/// Variables whose values say where things are or how they look.
+/// Variables with paths or display settings.
 const VARIABLES: &[&str] = &[
     "CI",
     "COLORTERM",
@@ -49,10 +49,10 @@ const VARIABLES: &[&str] = &[
     "USER",
 ];
 
-/// Parameters of an address that choose what is asked for.
+/// Harmless parameters of an address.
 const PARAMETERS: &[&str] = &["api-version", "deployment", "model", "region", "v", "version"];
 
-/// Replaces what may be a secret in a whole configuration.
+/// Masks possible secrets in a whole configuration.
 pub(crate) fn hide(value: &mut Value) {
     let Some(keys) = value.as_object_mut() else { return };
     for (key, value) in keys {
@@ -61,7 +61,7 @@ pub(crate) fn hide(value: &mut Value) {
             "mcp_servers" => entries(value, |server| allow(server, OF_MCP_SERVER)),
             "notify" => arguments(value),
             "prices" | "sandbox" => {}
-            // The address of a webhook is as good as a password.
+            // The address of a webhook is like a password.
             "host" => {
                 look(value);
                 if let Some(notify) = value.get_mut("notify") {
@@ -96,7 +96,7 @@ fn entries(tables: &mut Value, each: impl Fn(&mut Map<String, Value>)) {
     }
 }
 
-/// Only the texts under these keys are shown, and of tables with special keys what is harmless in them.
+/// Shows only the texts under these keys, and the harmless parts of special tables.
 fn allow(table: &mut Map<String, Value>, harmless: &[&str]) {
     for (key, value) in table {
         match key.as_str() {
@@ -154,7 +154,7 @@ fn look(value: &mut Value) {
     }
 }
 
-/// Where names of variables belong, the value of one may have been put.
+/// A secret value may be misplaced where the name of a variable belongs.
 fn names(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(names),
@@ -170,7 +170,7 @@ fn names(value: &mut Value) {
     }
 }
 
-/// Arguments of a program: what follows `--token` and the like, or looks like a key.
+/// Arguments of a program: masks values after `--token` and the like, and what looks like a key.
 fn arguments(value: &mut Value) {
     let Some(list) = value.as_array_mut() else { return all(value) };
     let mut is_next_secret = false;
@@ -198,7 +198,7 @@ fn looks_like_a_key(text: &str) -> bool {
         && has(char::is_ascii_alphabetic)
 }
 
-/// Whether the value under this key, or what is in it, is shown to nobody.
+/// Whether the value under this key is never shown.
 pub(crate) fn may_be_secret(key: &str) -> bool {
     let tables = ["env", "env_http_headers", "headers", "http_headers", "query_params", "set"];
     tables.contains(&key) || is_secret(key)
@@ -230,8 +230,8 @@ pub(crate) fn is_secret(key: &str) -> bool {
     !is_harmless && (is_token || words.iter().any(|word| key.contains(word)))
 }
 
-/// The text, with what may be a secret in the addresses in it shown as `***`: user and password, and all parameters but
-/// those that are known to choose what is asked for.
+/// The text with possible secrets in its addresses shown as `***`: user and password, and all parameters except
+/// harmless ones.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     if !text.contains("://") {
         return text.into();
@@ -253,7 +253,7 @@ pub fn without_secrets(text: &str) -> Cow<'_, str> {
 /// Takes what comes after `://`.
 fn push_address(shown: &mut String, address: &str) {
     let authority = address.find(['/', '?', '#']).unwrap_or(address.len());
-    // A password may hold any of these; the host is behind the last `@`, where there is one before the path's own.
+    // A password may contain any of these; the host follows the last `@` before the path.
     let authority = match address[..authority].contains('@') {
         true => authority,
         false => address

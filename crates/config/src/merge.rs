@@ -1,8 +1,8 @@
-//! Laying one table over another.
+//! Merges tables.
 
 use toml::{Table, Value};
 
-/// Tables merge key by key; anything else takes the place of what was there.
+/// Tables merge key by key; anything else is replaced.
 pub(crate) fn merge(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
@@ -15,7 +15,7 @@ pub(crate) fn merge(below: &mut Table, above: &Table) {
     }
 }
 
-/// Sets one value under keys joined by dots. What is in the way and no table gives way to one.
+/// Sets one value under keys joined by dots. A value in place of a table is replaced.
 pub(crate) fn set(table: &mut Table, path: &[&str], value: Value) {
     match path {
         [] => {}

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use toml::{Table, Value};
 
-/// Keys that hold paths; `*` stands for every entry of a table or an array.
+/// Keys with paths; `*` stands for every entry of a table or an array.
 pub const PATH_KEYS: &[&[&str]] = &[
     &["model_instructions_file"],
     &["experimental_instructions_file"],
@@ -30,7 +30,7 @@ pub const PATH_KEYS: &[&[&str]] = &[
     &["profiles", "*", "js_repl_node_module_dirs", "*"],
 ];
 
-/// The folders that relative paths and `~` refer to.
+/// The folders for relative paths and `~`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PathBase<'a> {
     pub(crate) folder: &'a Path,
@@ -38,7 +38,7 @@ pub(crate) struct PathBase<'a> {
     pub(crate) user: Option<&'a Path>,
 }
 
-/// Rewrites every path of the table. Values that are no strings are left for the type check to refuse.
+/// Rewrites every path of the table. Values that are no strings are refused later.
 pub(crate) fn resolve_paths(table: &mut Table, base: PathBase<'_>) {
     for keys in PATH_KEYS {
         if let Some((first, rest)) = keys.split_first()
@@ -69,7 +69,7 @@ fn resolve_at(value: &mut Value, keys: &[&str], base: PathBase<'_>) {
     }
 }
 
-/// Expands `~`, joins and normalises. Symbolic links stay as they are.
+/// Expands `~`, joins and normalises. Symbolic links are kept.
 pub(crate) fn absolute(text: &str, base: PathBase<'_>) -> PathBuf {
     let below_user = text.strip_prefix('~').and_then(|rest| match rest {
         "" => Some(""),
@@ -81,7 +81,7 @@ pub(crate) fn absolute(text: &str, base: PathBase<'_>) -> PathBuf {
     }
 }
 
-/// Takes out `.` and `..` by the text alone.
+/// Removes `.` and `..` as text.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -1,23 +1,23 @@
-//! `[prices]`: what tokens cost, so that a turn can say what it cost.
+//! `[prices]`: token prices, for the cost of a turn.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The prices of models, by name. A name stands for all that begin with it; the longest that fits counts.
+/// The prices of models, by name. A name matches all models with that prefix; the longest match counts.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct Prices(BTreeMap<String, Price>);
 
-/// For a million tokens each, in US dollars or whatever the user counts in.
+/// Per million tokens, in US dollars or another currency of the user's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
     pub input: f64,
     pub output: f64,
-    /// Input that the provider had cached. Unset: as other input.
+    /// Input from the provider's cache. Unset: like other input.
     pub cached_input: Option<f64>,
-    /// Input that the provider wrote into its cache. Unset: as other input.
+    /// Input written to the provider's cache. Unset: like other input.
     pub cache_write: Option<f64>,
 }
 
@@ -27,7 +27,7 @@ impl Prices {
         known.max_by_key(|(name, _)| name.len()).map(|(_, price)| *price)
     }
 
-    /// Why the table cannot be used.
+    /// Why the table is invalid.
     pub(crate) fn problem(&self) -> Option<String> {
         self.0.iter().find_map(|(name, price)| {
             let Price { input, output, cached_input, cache_write } = *price;

@@ -1,4 +1,4 @@
-//! Project layers: which folders have one, which of them are trusted, and what of them counts.
+//! Project layers: which folders have one, which are trusted, and which settings apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ const FOLDER: &str = ".codex";
 const FILE: &str = "config.toml";
 const RULES: &str = "rules";
 
-/// Nobody writes settings of a project by the megabyte.
+/// Far more than any real settings file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The inputs for reading a project. Owned, since it is read on a thread of its own.
+/// The inputs for reading a project. Owned, because it is read on a separate thread.
 #[derive(Debug, Clone)]
 pub(crate) struct ProjectPlan {
     pub(crate) cwd: PathBuf,
     pub(crate) markers: Vec<String>,
-    /// The merged values of all layers but those of projects.
+    /// The merged values of all layers except projects'.
     pub(crate) settings: Table,
     pub(crate) home: Home,
     /// The user's home folder.
     pub(crate) user: Option<PathBuf>,
 }
 
-/// The project of a folder, as it was read.
+/// A project as it was read.
 #[derive(Debug)]
 pub(crate) struct FoundProject {
     pub(crate) root: PathBuf,
@@ -42,19 +42,19 @@ pub(crate) struct FoundProject {
     pub(crate) layers: Vec<SettingsLayer>,
     pub(crate) rules: Vec<RuleFile>,
     pub(crate) hooks: Vec<HookFile>,
-    /// Settings of the layers that go beyond the user's own.
+    /// Settings of the layers that exceed the user's own.
     pub(crate) reviews: Vec<Review>,
 }
 
 impl ProjectPlan {
-    /// Reads everything, within a time limit: the folder may be on a file system that hangs.
+    /// Reads everything, within a time limit: the file system may hang.
     pub(crate) fn read(self) -> Result<FoundProject, ConfigError> {
         let cwd = self.cwd.clone();
         within(&cwd, READ_LIMIT, move || TrustFolders::new(&self).read()).map_err(ConfigError::unreadable)?
     }
 }
 
-/// The working directory and the folders that stand for it when trust is looked up.
+/// The working directory and the folders under which its trust is looked up.
 #[derive(Debug)]
 struct TrustFolders<'a> {
     plan: &'a ProjectPlan,
@@ -74,7 +74,7 @@ impl<'a> TrustFolders<'a> {
         }
     }
 
-    /// One layer for each folder from the root down to the working directory that has settings of its own.
+    /// One layer for each folder from the root to the working directory with its own settings.
     fn read(self) -> Result<FoundProject, ConfigError> {
         let mut found = FoundProject {
             root: self.root.clone(),
@@ -85,7 +85,7 @@ impl<'a> TrustFolders<'a> {
             reviews: Vec::new(),
         };
         let access = Access { hidden: hidden(&self.plan.home, &self.root), ..Access::default() };
-        // A folder that is not there has no settings.
+        // A missing folder has no settings.
         let Ok(reader) = Reader::new(access).beneath(&self.root) else { return Ok(found) };
         let mut folders: Vec<&Path> =
             self.plan.cwd.ancestors().take_while(|folder| folder.starts_with(&self.root)).collect();
@@ -104,7 +104,7 @@ impl<'a> TrustFolders<'a> {
         Ok(found)
     }
 
-    /// Whether the folder is trusted is known before anything in it is read.
+    /// Trust is determined before anything in the folder is read.
     fn layer(
         &self,
         folder: &Path,
@@ -115,7 +115,7 @@ impl<'a> TrustFolders<'a> {
         let settings = folder.join(FOLDER);
         let source = ConfigLayerSource::Project { dot_codex_folder: absolute_path(&settings)? };
         let mut layer = SettingsLayer::new(source, Some(settings.clone()));
-        // Rules alone have a say as well: one that allows a command takes the sandbox away.
+        // Rules matter too: one that allows a command removes the sandbox.
         let has_a_say = [FILE, RULES, HOOKS].iter().any(|name| reader.has_entry(&settings, name));
         if let Some(error) = refused {
             layer.disabled_reason = Some(format!("{error}. Put the settings into the project itself."));
@@ -134,7 +134,7 @@ impl<'a> TrustFolders<'a> {
         Ok(())
     }
 
-    /// Reads a trusted layer. What loosens counts only if the user has reviewed exactly this content.
+    /// Reads a trusted layer. Settings that exceed the user's apply only if the user has reviewed exactly this content.
     fn fill(
         &self,
         layer: &mut SettingsLayer,
@@ -190,7 +190,7 @@ impl<'a> TrustFolders<'a> {
         Ok(())
     }
 
-    /// The decision that defaults depend on: about the working directory itself, or else about its repository.
+    /// The trust decision for defaults: about the working directory itself, else about its repository.
     fn trust(&self) -> Option<Trust> {
         self.decision(&self.plan.cwd).or_else(|| self.decision(self.git_root.as_deref()?))
     }
@@ -213,14 +213,14 @@ impl<'a> TrustFolders<'a> {
         at(folder).or_else(|| at(&normalize(folder))).or_else(|| at(&fs::canonicalize(folder).ok()?))
     }
 
-    /// The digest of the content that the user has reviewed for this folder of settings.
+    /// The digest of the content that the user has reviewed for this settings folder.
     fn reviewed(&self, settings: &Path) -> Option<&'a str> {
         let of_project = |project: &'a Value| project.get("reviewed")?.get(settings.to_str()?)?.as_str();
         self.decisions?.values().find_map(of_project)
     }
 }
 
-/// Hooks run programs at any moment, so all of them are asked for.
+/// Hooks run programs at any moment, so all of them need a review.
 fn asked_with(mut asked: Vec<String>, hooks: Option<&HookFile>) -> Vec<String> {
     let Some(hooks) = hooks else { return asked };
     let commands = hooks.commands();
@@ -231,7 +231,7 @@ fn asked_with(mut asked: Vec<String>, hooks: Option<&HookFile>) -> Vec<String> {
     asked
 }
 
-/// Paths that a project may not read its settings from: our own folders, and always the keys.
+/// Paths from which a project must not read settings: our own folders, and always the keys.
 fn hidden(home: &Home, root: &Path) -> Vec<PathBuf> {
     let mut hidden =
         vec![home.credentials_file(), home.reading().join("auth.json"), home.state().join("auth.json")];
@@ -240,13 +240,13 @@ fn hidden(home: &Home, root: &Path) -> Vec<PathBuf> {
     hidden
 }
 
-/// The project a named file belongs to: `root`, if the file is in it and is none of our own.
+/// The project of a named file: `root`, if the file is in it and not our own.
 pub(crate) fn project_of<'a>(path: &Path, root: Option<&'a Path>, home: &Home) -> Option<&'a Path> {
     let is_own = path.starts_with(home.reading()) || path.starts_with(home.state());
     root.filter(|root| path.starts_with(root) && !is_own)
 }
 
-/// Reads a text that a setting names. One in the project is read as everything of the project is.
+/// Reads a text file named by a setting. One in the project is read with the project's limits.
 pub(crate) fn read_named(path: &Path, root: Option<&Path>, home: &Home) -> Result<String, ReadError> {
     let reader = match project_of(path, root, home) {
         Some(root) => {
@@ -258,7 +258,7 @@ pub(crate) fn read_named(path: &Path, root: Option<&Path>, home: &Home) -> Resul
     within(path, READ_LIMIT, move || reader.read_text(&named, MAX_FILE_BYTES))?
 }
 
-/// `project_root_markers`; a list of the wrong kind is refused later, with its place.
+/// `project_root_markers`; a list of the wrong kind is refused later, with its position.
 pub(crate) fn markers(settings: &Table) -> Vec<String> {
     match settings.get("project_root_markers").and_then(Value::as_array) {
         Some(markers) => markers.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -271,7 +271,7 @@ fn is_home(folder: &Path, home: &Home) -> bool {
         || matches!((fs::canonicalize(folder), fs::canonicalize(home.reading())), (Ok(a), Ok(b)) if a == b)
 }
 
-/// One warning for all project folders whose settings are not used.
+/// One warning for all project folders whose settings have no effect.
 pub(crate) fn untrusted_warning(layers: &[SettingsLayer]) -> Option<SettingWarning> {
     let mut reasons = Vec::new();
     for layer in layers.iter().filter(|layer| matches!(layer.source, ConfigLayerSource::Project { .. })) {

@@ -1,4 +1,4 @@
-//! The answer to `config/read`.
+//! The response to `config/read`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::typed::{TypeMismatch, typed};
 use crate::{ConfigError, ResolvedConfig, SettingsLayer, mask};
 
 impl ResolvedConfig {
-    /// The merged values under their keys, with null for the rest, and where each comes from. Secrets show as `***`.
+    /// The merged values under their keys, with null for others, and their origins. Secrets show as `***`.
     pub fn read_response(&self, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
         let mut shown = self.shown()?;
         mask::hide(&mut shown);
@@ -26,7 +26,7 @@ impl ResolvedConfig {
         Ok(ConfigReadResponse { config, origins: self.origins(), layers })
     }
 
-    /// Every known key. Others are to be seen in the layers.
+    /// Every known key. Others are in the layers.
     fn shown(&self) -> Result<Value, ConfigError> {
         let keys: Keys =
             typed(&self.merged).map_err(|misfit: TypeMismatch| ConfigError::value(misfit.sentence()))?;
@@ -60,7 +60,7 @@ impl ResolvedConfig {
         Ok(Value::Object(shown))
     }
 
-    /// The flags as they are set, known or not, and the value in effect of those that clients can switch.
+    /// The flags as set, known or not, with the current value of those that clients can switch.
     fn shown_features(&self, mut features: BTreeMap<String, bool>) -> BTreeMap<String, bool> {
         features.extend(RUNTIME_CONTROLLED.iter().map(|key| ((*key).to_owned(), self.features.enabled(key))));
         features
@@ -118,7 +118,7 @@ fn unshowable(error: &serde_json::Error) -> ConfigError {
     ConfigError::value(format!("the configuration cannot be shown: {error}"))
 }
 
-/// `tools.web_search = true` says nothing, and shows as unset.
+/// `tools.web_search = true` has no effect, and shows as unset.
 fn drop_bare_switch(tools: &mut Value) {
     if let Some(search) = tools.get_mut("web_search").filter(|value| value.is_boolean()) {
         *search = Value::Null;

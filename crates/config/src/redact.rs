@@ -1,9 +1,9 @@
-//! Text without credentials, for what leaves this machine or is passed on.
+//! Removes credentials from text that leaves this machine or is passed on.
 
 use crate::mask::{is_secret, without_secrets};
 
 const HIDDEN: &str = "***";
-/// Beginnings of the tokens of well-known services.
+/// Prefixes of the tokens of well-known services.
 const PREFIXES: [&str; 18] = [
     "sk-",
     "sk_",
@@ -24,13 +24,13 @@ const PREFIXES: [&str; 18] = [
     "hf_",
     "eyJ",
 ];
-/// Shorter words that begin like a token are words.
+/// Shorter words with such a prefix are not tokens.
 const SHORTEST_TOKEN: usize = 16;
 const KEY_BEGIN: &str = "-----BEGIN";
 const KEY_END: &str = "-----END";
 
-/// Takes credentials out of a text, line by line: passwords in addresses, tokens of known services, what follows a name
-/// such as `api_key` or the word `Bearer`, and private keys.
+/// Removes credentials from a text, line by line: passwords in addresses, tokens of known services, values after names
+/// such as `api_key` or after `Bearer`, and private keys.
 #[derive(Debug, Default)]
 pub struct CredentialFilter {
     is_in_key: bool,
@@ -47,7 +47,7 @@ impl CredentialFilter {
         shown
     }
 
-    /// A private key may take several lines, or be within one.
+    /// A private key may span several lines, or be inside one.
     fn keys_hidden(&mut self, line: &str) -> String {
         let mut shown = String::with_capacity(line.len());
         let mut rest = line;
@@ -119,17 +119,17 @@ fn value_of<'a>(word: &str, rest: &'a str) -> Option<(&'a str, &'a str, &'a str)
         return None;
     }
     let (value, after) = after.split_at(value_len(between, after));
-    // `Authorization: Bearer …`: the next word says the rest.
+    // `Authorization: Bearer …`: the secret is the next word.
     let is_next_scheme = value.eq_ignore_ascii_case("bearer") || value.eq_ignore_ascii_case("basic");
     (!value.is_empty() && !is_next_scheme).then_some((between, value, after))
 }
 
-/// A value in quotes ends with them, spaces and commas included.
+/// A quoted value ends with its quote, including spaces and commas.
 fn value_len(before: &str, text: &str) -> usize {
     let Some(quote) = before.chars().next_back().filter(|last| matches!(last, '"' | '\'')) else {
         return text.find(|c: char| c.is_whitespace() || "\"'\\,;&}])".contains(c)).unwrap_or(text.len());
     };
-    // In a text within a text the quotes themselves are escaped.
+    // Inside a quoted text the quotes themselves are escaped.
     if before.strip_suffix(quote).is_some_and(|before| before.ends_with('\\')) {
         return text.find(&format!("\\{quote}")).unwrap_or(text.len());
     }
@@ -142,7 +142,7 @@ fn value_len(before: &str, text: &str) -> usize {
     text.find(is_end).unwrap_or(text.len())
 }
 
-/// Nothing is not secret, and neither are counts of tokens.
+/// An empty value is not secret, and neither are token counts.
 fn is_harmless(name: &str, value: &str) -> bool {
     let is_count = || name.to_ascii_lowercase().contains("token") && value.parse::<f64>().is_ok();
     matches!(value, "null" | "true" | "false" | "{" | "[") || is_count()

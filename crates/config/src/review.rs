@@ -1,5 +1,5 @@
-//! Limits on project settings that the user has not reviewed: without a review of exactly these settings, none may
-//! loosen what the user's own layers say. The rest is taken out, named, and offered for review.
+//! Limits project settings that the user has not reviewed: without a review of exactly these settings, none may exceed
+//! what the user's own layers allow. Others are removed, listed, and offered for review.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use toml::{Table, Value};
 use crate::json::to_json;
 use crate::{Feature, Home, SettingWarning, Trust};
 
-/// How many settings a warning names.
+/// Limit of settings in a warning.
 const MAX_NAMED: usize = 12;
-/// The longest value that is shown.
+/// Limit of a displayed value.
 const MAX_SHOWN: usize = 120;
 
-/// Keys that no project can do harm with: the model and its texts, how much is read and shown. The same in a profile.
-/// A key that is in no list here needs a review, so that a new key is strict until somebody has thought about it.
+/// Keys that are harmless in a project: the model and its texts, and limits of reading and display. The same in a
+/// profile. A key in none of these lists needs a review, so new keys are restricted by default.
 const HARMLESS: &[&str] = &[
     "model",
     "review_model",
@@ -48,10 +48,10 @@ const HARMLESS: &[&str] = &[
     "experimental_use_freeform_apply_patch",
 ];
 
-/// Keys without effect here, or without effect in a project.
+/// Keys without effect here, or in a project.
 const INERT: &[&str] = &["projects", "project_root_markers", "tui", "file_opener", "notice", "$schema"];
 
-/// Keys that name a file to read. Harmless as long as the file is in the project.
+/// Keys with a file to read. Harmless if the file is in the project.
 const FILES: &[&str] = &[
     "model_instructions_file",
     "experimental_instructions_file",
@@ -59,7 +59,7 @@ const FILES: &[&str] = &[
     "model_catalog_json",
 ];
 
-/// Flags that decide what may be done, who is asked, or which programs are started. Switching them needs a review.
+/// Feature flags that change permissions, approvals or started programs. Switching them needs a review.
 const GUARDED_FEATURES: &[&str] = &[
     "use_legacy_landlock",
     "exec_permission_approvals",
@@ -78,12 +78,12 @@ const GUARDED_FEATURES: &[&str] = &[
     "memories",
 ];
 
-/// Whether a dotted key is one that whoever is not the user may set.
+/// Whether a dotted key may be set by anyone other than the user.
 pub fn is_harmless_key(key: &str) -> bool {
     HARMLESS.contains(&key.split('.').next().unwrap_or_default())
 }
 
-/// The values of the user's own layers, and their places.
+/// The values of the user's own layers, and their folders.
 #[derive(Debug)]
 pub(crate) struct Own<'a> {
     pub(crate) settings: &'a Table,
@@ -92,18 +92,18 @@ pub(crate) struct Own<'a> {
     pub(crate) home: &'a Home,
 }
 
-/// The settings in a project folder that go beyond the user's own layers.
+/// The settings in a project folder that exceed the user's own layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
     /// The `.codex` folder.
     pub settings: PathBuf,
     /// The root of the project.
     pub root: PathBuf,
-    /// Of the content that would be accepted.
+    /// Digest of the content to be accepted.
     pub digest: String,
-    /// `key = value`, one each. Empty if only rules are to be reviewed.
+    /// `key = value`, one each. Empty if only rules need a review.
     pub asked: Vec<String>,
-    /// The rule files beside it, which may allow commands.
+    /// The rule files of the folder, which may allow commands.
     pub rules: Vec<RuleFile>,
 }
 
@@ -119,7 +119,7 @@ impl Review {
         )
     }
 
-    /// None when no setting was taken out.
+    /// None if no setting was removed.
     pub(crate) fn warning(&self, home: &Home) -> Option<SettingWarning> {
         let more = self.asked.len().saturating_sub(MAX_NAMED);
         let mut lines: Vec<String> = self.asked.iter().take(MAX_NAMED).cloned().collect();
@@ -135,7 +135,7 @@ impl Review {
     }
 }
 
-/// Of a settings file and the rule files and hooks beside it.
+/// Digest of a settings file with its rule files and hooks.
 pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile], hooks: Option<&str>) -> String {
     let mut context = Context::new(&SHA256);
     let mut part = |bytes: &[u8]| {
@@ -147,7 +147,7 @@ pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile], hooks: Option<&str>
         part(rule.path.file_name().unwrap_or_default().as_encoded_bytes());
         part(rule.text.as_deref().unwrap_or_default().as_bytes());
     }
-    // Without hooks it is what it was before there were any.
+    // Without hooks it equals the digest of earlier releases.
     if let Some(hooks) = hooks {
         part(b"hooks.json");
         part(hooks.as_bytes());
@@ -155,7 +155,7 @@ pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile], hooks: Option<&str>
     format!("sha256:{}", HEXLOWER.encode(context.finish().as_ref()))
 }
 
-/// A value as a review shows it, on one line.
+/// A value on one line, for a review.
 pub(crate) fn shorten(text: &str) -> String {
     let line = format!("{text:?}");
     let shown: String = line.chars().take(MAX_SHOWN).collect();
@@ -163,14 +163,14 @@ pub(crate) fn shorten(text: &str) -> String {
     format!("{shown}{cut}")
 }
 
-/// Takes out of a project's settings what loosens, and says what that was.
+/// Removes settings that exceed the user's from a project's table, and lists them.
 pub(crate) fn restrict(table: &mut Table, own: &Own<'_>) -> Vec<String> {
     let mut asked = Vec::new();
     restrict_in(table, "", own.settings, own, &mut asked);
     asked
 }
 
-/// `below` is what the user's own layers have in the same place.
+/// `below` are the values of the user's own layers in the same table.
 fn restrict_in(table: &mut Table, prefix: &str, below: &Table, own: &Own<'_>, asked: &mut Vec<String>) {
     let keys: Vec<String> = table.keys().cloned().collect();
     for key in keys {
@@ -222,7 +222,7 @@ fn is_kept(key: &str, value: &Value, below: Option<&Value>, own: &Own<'_>) -> bo
     match key {
         key if FILES.contains(&key) => is_in_project(text, own),
         "approval_policy" => {
-            // The usual one, unless the user decided against the project.
+            // The default, unless the user does not trust the project.
             let usual = if own.trust == Some(Trust::Untrusted) { "untrusted" } else { "on-request" };
             text == Some("untrusted") || below.is_none() && text == Some(usual)
         }
@@ -269,7 +269,7 @@ fn is_kept_feature(key: &str, value: &Value, below: &Table) -> bool {
     !is_guarded || value.as_bool() == Some(was_on)
 }
 
-/// A number, or a role whose file is in the project. What a role's agents may do, its file cannot say.
+/// A number, or a role whose file is in the project. A role's file cannot change permissions.
 fn is_kept_role(value: &Value, own: &Own<'_>) -> bool {
     match value.get("config_file") {
         Some(file) => is_in_project(file.as_str(), own),
@@ -277,8 +277,8 @@ fn is_kept_role(value: &Value, own: &Own<'_>) -> bool {
     }
 }
 
-/// Leaves of a role that is part of a project the harmless keys, and those that name files of the project. A profile
-/// would name others, and counts more than the keys beside it.
+/// Keeps only a role's harmless keys, and those that name files of the project. A profile is removed, because it could
+/// name other files and overrides these keys.
 pub(crate) fn restrict_role(table: &mut Table, root: &Path, home: &Home) {
     let own = Own { settings: &Table::new(), trust: None, root, home };
     table.retain(|key, value| {
@@ -286,14 +286,14 @@ pub(crate) fn restrict_role(table: &mut Table, root: &Path, home: &Home) {
     });
 }
 
-/// By its name; that no link leads out of the project is seen to when it is read.
+/// Checked by path; links out of the project are refused on reading.
 fn is_in_project(path: Option<&str>, own: &Own<'_>) -> bool {
     let path = Path::new(path.unwrap_or_default());
     let is_ours = [own.home.reading(), own.home.state()].iter().any(|home| path.starts_with(home));
     path.starts_with(own.root) && !is_ours
 }
 
-/// Names every value beneath a key, as it would be written.
+/// Lists every value below a key, as written in a file.
 fn name_leaves(name: &str, value: &Value, asked: &mut Vec<String>) {
     match value {
         Value::Table(table) if !table.is_empty() => {

@@ -1,4 +1,4 @@
-//! Rule files of projects, read here so that what was reviewed is what counts.
+//! Rule files of projects, read here so that exactly the reviewed text applies.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use workspace::{EntryKind, Reader};
 
 const EXTENSION: &str = "rules";
 
-/// Nobody writes rules by the megabyte.
+/// Far more than any real rule file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_FILES: usize = 100;
 const MAX_ENTRIES: usize = 10_000;

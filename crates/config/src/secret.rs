@@ -11,7 +11,7 @@ impl SecretText {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that sends or stores it.
+    /// The text itself, for the code that sends or stores it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Which skills are switched on: `[[skills.config]]` and `skills.bundled.enabled`.
+//! Which skills are enabled: `[[skills.config]]` and `skills.bundled.enabled`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use crate::edit::{self, remove_rule, set_rule};
 use crate::paths::{PathBase, absolute};
 use crate::{ConfigError, LoadRequest, Loader, ResolvedConfig, SettingsLayer};
 
-/// The file a skill is known by.
+/// The file that identifies a skill.
 const FILE: &str = "SKILL.md";
 
 /// Which skills a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkillSelector {
-    /// The real place of its `SKILL.md`.
+    /// The resolved path of its `SKILL.md`.
     Path(PathBuf),
     /// Every skill of this name.
     Name(String),
@@ -30,7 +30,7 @@ impl SkillSelector {
     }
 }
 
-/// Rules in the order they were read: the last that fits counts.
+/// Rules in the order they were read: the last match counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkillRules(Vec<(SkillSelector, bool)>);
 
@@ -60,7 +60,7 @@ impl SkillRules {
     }
 }
 
-/// None for a rule that names both or nothing.
+/// None for a rule with both or neither.
 pub(crate) fn selector_of(
     path: Option<&str>,
     name: Option<&str>,
@@ -84,7 +84,7 @@ impl ResolvedConfig {
         SkillRules::of_layers(self.layers.iter().filter(|layer| is_session(layer)))
     }
 
-    /// Whether the skills that came with a home folder count.
+    /// Whether the bundled skills are enabled.
     pub fn bundled_skills(&self) -> bool {
         let skills = self.merged.get("skills");
         let enabled =
@@ -94,9 +94,9 @@ impl ResolvedConfig {
 }
 
 impl Loader {
-    /// Switches skills on or off in the file that is ours to write, and tells how they stand then. Switching on takes
-    /// rules out; one that says yes is written only where another would still say no. `known` are the path and name of
-    /// the skill that is meant.
+    /// Enables or disables skills in the settings file that we may write, and returns their new state. Enabling removes
+    /// rules; an enabling rule is written only if another would still disable the skill. `known` are the path and name
+    /// of the skill.
     pub fn set_skill(
         &self,
         selector: &SkillSelector,

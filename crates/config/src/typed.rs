@@ -1,5 +1,5 @@
-//! From a table to typed keys. Only values are looked at on the way; which of them does not fit, and where it stands in its
-//! file, is found out when one does not.
+//! From a table to typed keys. Parsing tracks no positions; the invalid value and its position are found after an
+//! error.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{ConfigError, mask};
 #[derive(Debug)]
 pub(crate) struct TypeMismatch {
     pub(crate) message: String,
-    /// The way to it from the top.
+    /// The keys from the top to the value.
     way: Vec<KeyStep>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn typed<T: DeserializeOwned>(table: &Table) -> Result<T, TypeMismatc
     })
 }
 
-/// The complaint about a value, without the value.
+/// The error about a value, without the value.
 fn without_value(message: &str) -> String {
     match (message.split_once("string \""), message.rsplit_once('"')) {
         (Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
@@ -45,7 +45,7 @@ fn without_value(message: &str) -> String {
     }
 }
 
-/// The complaint about a key that is not known, with the known one that it looks like instead of all of them.
+/// The error about an unknown key, with the most similar known one.
 fn unknown_key(message: &str) -> Option<String> {
     let (key, known) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     Some(match nearest(key, known.split('`').skip(1).step_by(2)) {
@@ -54,13 +54,13 @@ fn unknown_key(message: &str) -> Option<String> {
     })
 }
 
-/// The name that a misspelt one was most likely meant to be.
+/// The known name most similar to a misspelt one.
 pub fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = known.into_iter().map(|known| (distance(key, known), known));
     distances.filter(|(distance, _)| *distance <= 2.max(key.len() / 4)).min().map(|(_, known)| known)
 }
 
-/// How many letters are missing, too many or wrong. Case, `-` and `_` do not matter.
+/// The edit distance, ignoring case, `-` and `_`.
 fn distance(one: &str, other: &str) -> usize {
     let plain = |text: &str| -> Vec<char> {
         text.chars()
@@ -81,8 +81,8 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// The way to the value without which the complaint is another. Parts are taken away one after another until it is, so that
-/// the same mistake made twice is found too.
+/// The path to the value that causes the error. Removes one part after another until the error changes, so that
+/// repeated mistakes are found too.
 fn culprit(mut whole: Value, is_same: &dyn Fn(Value) -> bool) -> Vec<KeyStep> {
     let mut taken = 0;
     while let Some((step, part)) = take_first(&mut whole, taken) {
@@ -117,12 +117,12 @@ fn with_first(mut rest: Value, step: &KeyStep, part: Value) -> Value {
 }
 
 impl TypeMismatch {
-    /// The error for a value of this file, with its place in the text.
+    /// The error for a value of this file, with its position.
     pub(crate) fn in_file(&self, path: &Path, text: &str) -> ConfigError {
         ConfigError::invalid(path, text, self.span(text), self.message.clone())
     }
 
-    /// With the keys, for values that stand in no file.
+    /// With the keys, for values that are in no file.
     pub(crate) fn sentence(&self) -> String {
         let keys = self.way.iter().filter_map(|step| match step {
             KeyStep::Key(key) => Some(key.as_str()),
@@ -134,7 +134,7 @@ impl TypeMismatch {
         }
     }
 
-    /// As [`TypeMismatch::sentence`], with the keys on a line of their own, as clients of writes know it.
+    /// Like [`TypeMismatch::sentence`], with the keys on their own line, as clients of writes expect.
     pub(crate) fn lines(&self) -> String {
         let sentence = self.sentence();
         match sentence[self.message.len()..].trim() {
@@ -143,7 +143,7 @@ impl TypeMismatch {
         }
     }
 
-    /// Where the value stands in the text that the table was read from.
+    /// The position of the value in the text.
     fn span(&self, text: &str) -> Range<usize> {
         let Ok(document) = DeTable::parse(text) else { return 0..0 };
         let mut steps = self.way.iter();

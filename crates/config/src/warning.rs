@@ -1,10 +1,10 @@
-//! Problems of the configuration that do not stop the work.
+//! Problems of the configuration that do not prevent use.
 
 use std::path::PathBuf;
 
 use protocol::{ConfigWarningNotification, DeprecationNoticeNotification, TextRange};
 
-/// One thing to tell the user, with its place where it has one.
+/// A message for the user, with its position if known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingWarning {
     pub summary: String,
@@ -36,11 +36,11 @@ impl From<SettingWarning> for ConfigWarningNotification {
     }
 }
 
-/// A setting that is written in a way that has had its time.
+/// A deprecated form of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deprecation {
     pub summary: String,
-    /// The replacement, in words.
+    /// How to replace it.
     pub details: String,
 }
 

@@ -1,4 +1,5 @@
-//! `config/value/write` and `config/batchWrite`: changes of the user's file that leave a valid configuration, or none.
+//! `config/value/write` and `config/batchWrite`: changes of the user's file that result in a valid configuration, or
+//! are refused.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +20,17 @@ use crate::paths::{PathBase, normalize};
 use crate::typed::typed;
 use crate::{ConfigError, LoadRequest, Loader, Requirements, ResolvedConfig, mask};
 
-/// Deeper keys are a mistake: no setting lies deeper than six.
+/// Deeper keys are mistakes: no setting has more than six levels.
 const MAX_DEPTH: usize = 32;
 
-/// Why nothing was written. Each kind has a name of its own on the wire.
+/// Why nothing was written. Each variant has a code on the wire.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ConfigWriteError {
     #[error("Only writes to the user config are allowed")]
     ReadOnlyLayer,
     #[error("Configuration was modified since last read. Fetch latest version and retry.")]
     VersionConflict,
-    /// The value, or the configuration that would come of it.
+    /// The value, or the resulting configuration, is invalid.
     #[error("Invalid configuration: {0}")]
     Invalid(String),
     #[error("`{0}` cannot be cleared: there is no table around it")]
@@ -39,13 +40,13 @@ pub enum ConfigWriteError {
 }
 
 impl Loader {
-    /// Makes all of the edits or none of them. The file is replaced as a whole, under the lock of its writers.
+    /// Makes all of the edits or none. The file is replaced as a whole, with a lock against other writers.
     pub fn write(&self, params: &ConfigBatchWriteParams) -> Result<ConfigWriteResponse, ConfigWriteError> {
         let edits = params.edits.iter().map(PlannedEdit::new).collect::<Result<Vec<_>, _>>()?;
         let file = self.target(params.file_path.as_deref())?;
         let folder = file.parent().unwrap_or(&file);
         create_private(folder).map_err(|error| ConfigError::write(folder, error))?;
-        // The closure of the editor returns errors of configuration alone, so the reason goes around it.
+        // The editor's closure can only return configuration errors, so the reason is passed separately.
         let mut refused = None;
         let written = edit_file(&file, |document| {
             let outcome = self.change(&file, document, &edits, params.expected_version.as_deref());
@@ -64,7 +65,7 @@ impl Loader {
         }
     }
 
-    /// The user's file that is meant: the one that is ours to write, unless the request names the other.
+    /// The user's file to write: our own one, unless the request names the other.
     fn target(&self, asked: Option<&str>) -> Result<PathBuf, ConfigWriteError> {
         let own = self.home().own_config_file();
         let Some(asked) = asked else { return Ok(own) };
@@ -77,7 +78,7 @@ impl Loader {
         users.into_iter().find(is_it).ok_or(ConfigWriteError::ReadOnlyLayer)
     }
 
-    /// Edits the document if its version is the expected one, and checks what would come of it.
+    /// Edits the document if its version is the expected one, and checks the result.
     fn change(
         &self,
         file: &Path,
@@ -96,7 +97,7 @@ impl Loader {
         typed::<Keys>(&after.table).map_err(|misfit| ConfigWriteError::Invalid(misfit.lines()))?;
         let invalid = |error: ConfigError| ConfigWriteError::Invalid(error.to_string());
         let config = self.load_with(&after).map_err(invalid)?;
-        // A value that was forbidden before is not this request's doing.
+        // A value that was already forbidden is not this request's fault.
         let known = forbidden(&config.requirements, &before.table);
         match forbidden(&config.requirements, &after.table).into_iter().find(|one| !known.contains(one)) {
             Some(new) => Err(ConfigWriteError::Invalid(new)),
@@ -113,7 +114,7 @@ impl Loader {
         Ok(layer)
     }
 
-    /// A file of ours that is not there yet is listed nowhere; then the version of the user's other file is meant.
+    /// Our own file is not listed before it exists; then the version of the user's other file is expected.
     fn is_version(&self, expected: &str, file: &Path, layer: &SettingsLayer) -> bool {
         let shared = self.home().config_file();
         let of_shared = || {
@@ -124,7 +125,7 @@ impl Loader {
             || (shared != *file && !file.exists() && of_shared().as_deref() == Some(expected))
     }
 
-    /// The configuration as it would be with this layer in the place of the file.
+    /// The configuration with this layer in place of the file.
     fn load_with(&self, layer: &SettingsLayer) -> Result<ResolvedConfig, ConfigError> {
         let request = LoadRequest::default();
         let mut layers = self.layers(&request)?;
@@ -160,7 +161,7 @@ impl Loader {
     }
 }
 
-/// One edit, read. `value` is none to clear.
+/// One parsed edit. `value` is none to clear.
 struct PlannedEdit {
     key: String,
     path: Vec<String>,
@@ -215,7 +216,7 @@ fn from_json(value: &Json) -> Result<Value, String> {
     })
 }
 
-/// The values of one layer that the administrator's requirements do not allow, each as a sentence.
+/// The values of one layer that the administrator's requirements forbid, each as a sentence.
 fn forbidden(requirements: &Requirements, table: &Table) -> Vec<String> {
     let profiles = table.get("profiles").and_then(Value::as_table).into_iter().flatten();
     let tables = profiles.filter_map(|(_, profile)| profile.as_table()).chain([table]);
@@ -245,7 +246,7 @@ fn forbidden_in(requirements: &Requirements, table: &Table) -> Vec<String> {
     found
 }
 
-/// Set when another layer's value counts in the place of the written one.
+/// Set if another layer overrides the written value.
 fn overridden(config: &ResolvedConfig, user: &SettingsLayer, path: &[String]) -> Option<OverriddenMetadata> {
     let effective = value_at(&config.merged, path);
     match (value_at(&user.table, path), effective) {
@@ -264,7 +265,7 @@ fn overridden(config: &ResolvedConfig, user: &SettingsLayer, path: &[String]) ->
     })
 }
 
-/// Whether every value of `part` is what `whole` has in its place.
+/// Whether `whole` contains every value of `part`.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Table(whole), Value::Table(part)) => {
@@ -279,7 +280,7 @@ fn value_at<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {
     rest.iter().try_fold(table.get(first)?, |value, key| value.as_table()?.get(key))
 }
 
-/// The value as `config/read` would show it: without secrets, which depend on the keys above it.
+/// The value as in `config/read`: without secrets, which depend on the parent keys.
 fn shown(path: &[String], value: &Value) -> Json {
     let wrap = |inner: Json, key: &String| Json::Object(Map::from_iter([(key.clone(), inner)]));
     let mut whole = path.iter().rev().fold(to_json(value), wrap);

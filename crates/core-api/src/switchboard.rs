@@ -226,7 +226,7 @@ macro_rules! word {
 }
 
 impl Audience for Switchboard {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, told: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, told: ServerNotification) -> BoxFuture<'a, ()> {
         Box::pin(self.pass_on(thread, told))
     }
 

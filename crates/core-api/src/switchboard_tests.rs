@@ -58,9 +58,9 @@ async fn a_full_line_holds_its_thread_up_until_it_is_read() {
     let mut inbox = begin(&board, "1");
     let id = thread();
     for _ in 0..WAITING {
-        board.tell(&id, delta("1")).await;
+        board.notify(&id, delta("1")).await;
     }
-    let mut one_more = board.tell(&id, end("1"));
+    let mut one_more = board.notify(&id, end("1"));
     assert!(is_pending(&mut one_more).await && !is_free(&board));
     assert!(inbox.recv().await.is_some());
     assert!(!is_pending(&mut one_more).await && is_free(&board));
@@ -76,16 +76,16 @@ async fn a_released_line_is_not_waited_for_and_has_no_gap() {
     let mut inbox = begin(&board, "1");
     let id = thread();
     for _ in 0..WAITING {
-        board.tell(&id, delta("1")).await;
+        board.notify(&id, delta("1")).await;
     }
-    let mut held_up = pin!(board.tell(&id, delta("1")));
+    let mut held_up = pin!(board.notify(&id, delta("1")));
     assert!(is_pending(&mut held_up).await);
     board.release(&id);
     held_up.await;
     // There is room again, but what came before this is lost.
     assert!(inbox.recv().await.is_some());
-    board.tell(&id, delta("1")).await;
-    board.tell(&id, end("1")).await;
+    board.notify(&id, delta("1")).await;
+    board.notify(&id, end("1")).await;
     for _ in 1..WAITING {
         assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(_))));
     }
@@ -97,10 +97,10 @@ async fn a_turn_without_a_reader_runs_on() {
     let board = Arc::new(Switchboard::default());
     drop(begin(&board, "1"));
     for _ in 0..=WAITING {
-        board.tell(&thread(), delta("1")).await;
+        board.notify(&thread(), delta("1")).await;
     }
     assert!(!is_free(&board));
-    board.tell(&thread(), end("1")).await;
+    board.notify(&thread(), end("1")).await;
     assert!(is_free(&board));
 }
 
@@ -108,9 +108,9 @@ async fn a_turn_without_a_reader_runs_on() {
 async fn news_of_an_earlier_turn_are_told_as_such() {
     let board = Arc::new(Switchboard::default());
     let mut inbox = begin(&board, "2");
-    board.tell(&thread(), delta("1")).await;
-    board.tell(&thread(), end("1")).await;
-    board.tell(&thread(), delta("2")).await;
+    board.notify(&thread(), delta("1")).await;
+    board.notify(&thread(), end("1")).await;
+    board.notify(&thread(), delta("2")).await;
     assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Other(_)))));
     assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Other(_)))));
     assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Delta(_)))));

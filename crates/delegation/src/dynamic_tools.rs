@@ -1,11 +1,11 @@
-//! Tools that a client brings and runs itself.
+//! Tools that a client registers and runs itself.
 
 use std::collections::HashSet;
 
 use protocol::DynamicToolSpec;
 use serde_json::Value;
 
-/// Names the model provider's own tools would collide with.
+/// A name that collides with the model provider's own tools.
 const RESERVED_TOOL: &str = "mcp";
 const RESERVED_PREFIX: &str = "mcp__";
 const PROVIDER_NAMESPACES: &[&str] = &[
@@ -55,7 +55,7 @@ pub fn check_dynamic_tools(tools: &[DynamicToolSpec]) -> Result<(), String> {
     Ok(())
 }
 
-/// Groups have names that every provider accepts, and that are not those of its own groups.
+/// Groups need names that every provider accepts, and that differ from the provider's own groups.
 fn namespace_problem(name: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.trim().is_empty() {
@@ -84,7 +84,7 @@ fn schema_problem(schema: &Value) -> Option<String> {
     }
 }
 
-/// Only what no provider would take: everything else is between the host and its model.
+/// Refuses only what no provider accepts: everything else is up to the host and its model.
 fn part_problem(schema: &Value, at: &str) -> Option<String> {
     let fields = match schema {
         Value::Object(fields) => fields,

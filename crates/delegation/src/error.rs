@@ -1,15 +1,15 @@
-//! Errors for hosts, with codes for their programs. The only place with these codes.
+//! Errors for hosts, with their codes. The only place with these codes.
 
 use protocol::{ModelRequestId, StreamCredit};
 use serde_json::{Value, json};
 
-/// Why something a host asked for, or sent, was not taken.
+/// Why a host's request or message was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DelegationError {
-    /// A part of what was asked for cannot be honoured, so none of it is.
+    /// One part of the request cannot be fulfilled, so nothing of it is.
     #[error("{field} {problem}")]
     Unsupported { field: &'static str, problem: String },
-    /// Something the host sent does not fit.
+    /// The host sent something invalid.
     #[error("{field} {problem}")]
     Invalid { code: &'static str, field: String, problem: String },
     /// Another host has taken over the thread.
@@ -17,12 +17,12 @@ pub enum DelegationError {
     Fenced { given: Option<u64>, seen: u64 },
     #[error("no model request {0} is known for this thread")]
     UnknownRequest(ModelRequestId),
-    /// Another request has taken the place of this one.
+    /// Another request has replaced this one.
     #[error("model request {0} is over: another attempt or request has taken its place")]
     StaleRequest(ModelRequestId),
     #[error("this connection does not carry the model requests of thread {0}")]
     NotTheHost(String),
-    /// Nothing can begin in the thread until a host attaches again.
+    /// Nothing can start in the thread until a host attaches again.
     #[error("{}", super::failure::HOST_GONE)]
     HostGone,
     #[error("seq {given} leaves a gap: {expected} is expected")]
@@ -33,10 +33,10 @@ pub enum DelegationError {
     EventMismatch { seq: u64 },
     #[error("event {seq}: {problem}")]
     BadEvent { seq: u64, problem: String },
-    /// Nothing of the batch was taken; it may be sent again.
+    /// Nothing of the batch was accepted; it may be sent again.
     #[error("the batch is larger than the credit that is left; send it again later")]
     OverCredit { next_seq: u64, credit: StreamCredit },
-    /// However long the host waits, it would not fit.
+    /// It exceeds the whole window, so waiting does not help.
     #[error("a batch of {events} events does not fit a window of {window}; split it")]
     BatchTooLarge { events: usize, window: u32 },
 }
@@ -44,7 +44,7 @@ pub enum DelegationError {
 impl Eq for DelegationError {}
 
 impl DelegationError {
-    /// The word for programs.
+    /// The error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unsupported { .. } => "delegationUnsupported",
@@ -63,12 +63,12 @@ impl DelegationError {
         }
     }
 
-    /// Whether the very same message may succeed later.
+    /// Whether the same message may succeed later.
     pub fn is_overload(&self) -> bool {
         matches!(self, Self::OverCredit { .. })
     }
 
-    /// The fields a host must act on.
+    /// The fields that a host must act on.
     pub fn data(&self) -> Value {
         let mut data = match self {
             Self::Unsupported { field, .. } => json!({ "field": field }),

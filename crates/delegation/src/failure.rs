@@ -1,21 +1,21 @@
-//! From what a host says about a failed request to what the turn does about it.
+//! From a host's report of a failed request to the turn's reaction.
 
 use model::{FailureClass, FailureVerdict, ModelFailure};
 use protocol::{CodexErrorInfo, ModelError, ModelStreamAbortedParams, StreamAbortReason};
 
 use super::host::HostError;
 
-/// A longer message is cut: it goes into the record and to every client.
+/// Longer messages are cut: they go into the record and to every client.
 const LONGEST_MESSAGE: usize = 1_000;
 
-/// The failure where nobody carries the requests of a thread.
+/// The failure if no host is attached to carry the requests of a thread.
 pub(super) const HOST_GONE: &str =
     "the host that carries this thread's model requests is gone; resume the thread from a new connection";
 
-/// Words a host uses for what no second attempt can mend.
+/// The host's codes for failures that no retry can fix.
 const FINAL_CODES: &[&str] = &["unsupportedFeature", "badRequest", "unauthorized", "singleFlightViolation"];
 
-/// A request the host did not carry, or no longer could.
+/// A request that the host did not carry, or no longer could.
 pub(super) fn of_error(error: &ModelError) -> ModelFailure {
     if error.code == ModelError::PAUSED {
         return ModelFailure::new(FailureClass::Paused, shortened(error.message.clone()));
@@ -77,7 +77,7 @@ pub(super) fn of_abort(params: &ModelStreamAbortedParams) -> ModelFailure {
     failure
 }
 
-/// The host gave no disposition.
+/// The host sent no disposition.
 pub(super) fn of_host(error: &HostError) -> ModelFailure {
     match error {
         HostError::Gone => gone(),
@@ -87,17 +87,17 @@ pub(super) fn of_host(error: &HostError) -> ModelFailure {
     }
 }
 
-/// Not the end of the turn: it waits for a host to take it up.
+/// Does not end the turn: it waits for a host to resume it.
 pub(super) fn gone() -> ModelFailure {
     ModelFailure::new(FailureClass::CarrierGone, HOST_GONE)
 }
 
-/// As [`gone`], of a turn that nobody could take up.
+/// Like [`gone`], for a turn that cannot be resumed.
 pub fn gone_for_good() -> ModelFailure {
     of_info(CodexErrorInfo::Other, HOST_GONE)
 }
 
-/// Another host has taken the session of the one that carried the request.
+/// Another host has replaced the one that carried the request.
 pub fn superseded() -> ModelFailure {
     ModelFailure::stream("another host carries this thread's model requests now")
 }
@@ -107,18 +107,18 @@ pub(super) fn silence(waited_ms: u128) -> ModelFailure {
     ModelFailure::stream(format_args!("the host sent no event for {waited_ms} ms"))
 }
 
-/// The host said nothing in time.
+/// The host did not respond in time.
 pub(super) fn host_timeout(waited_ms: u128) -> ModelFailure {
     let said = format!("hostTimeout: the host did not answer model/request within {waited_ms} ms");
     of_info(CodexErrorInfo::Other, said)
 }
 
-/// The host sent something that makes no sense.
+/// The host sent something invalid.
 pub(super) fn protocol_error(problem: &impl std::fmt::Display) -> ModelFailure {
     of_info(CodexErrorInfo::Other, format!("the host's stream cannot be used: {problem}"))
 }
 
-/// The request uses what the provider cannot do, so it was not sent.
+/// The request needs a feature that the provider lacks, so it was not sent.
 pub(super) fn unsupported(feature: &str) -> ModelFailure {
     let said = format!(
         "unsupportedFeature: this thread's provider does not support {feature}, which the request needs"
@@ -126,7 +126,7 @@ pub(super) fn unsupported(feature: &str) -> ModelFailure {
     ModelFailure { class: FailureClass::InvalidRequest, ..of_info(CodexErrorInfo::BadRequest, said) }
 }
 
-/// Final, whatever it is.
+/// Always final.
 fn of_info(info: CodexErrorInfo, message: impl Into<String>) -> ModelFailure {
     ModelFailure {
         verdict: Some(FailureVerdict { info, may_retry: false }),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_and_is_safe_is_sent_again() {
+    fn only_temporary_and_safe_failures_are_retried() {
         for (given, info, may_retry) in [
             (
                 json!({"code": "unsupportedFeature", "message": "m", "feature": "imageInput", "replaySafe": true}),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_one_however_it_is_reported() {
+    fn a_pause_is_recognised_in_every_form() {
         let paused = json!({"code": "paused", "message": "it paused", "codexErrorInfo": "other"});
         let aborted: ModelStreamAbortedParams = serde_json::from_value(json!({
             "threadId": ThreadId::new("t"), "modelRequestId": "u:0:a1", "seq": 3, "reason": "disconnected",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abort_is_final_unless_it_is_safe_to_go_on() {
+    fn an_abort_is_final_unless_a_retry_is_safe() {
         for (reason, replay_safe, may_retry) in [
             ("disconnected", true, true),
             ("disconnected", false, false),

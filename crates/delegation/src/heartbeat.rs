@@ -1,11 +1,11 @@
-//! The lease of the host as its runtime sees it: when no renewal is heard in time, another host may have the threads.
+//! The host's lease as its runtime sees it: if it is not renewed in time, another host may have the threads.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The end of the host's lease. Without a host whose lease expires there is none.
+/// The expiry of the host's lease. Unset without a host whose lease expires.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     ends: watch::Sender<Option<Instant>>,
@@ -22,7 +22,7 @@ impl Heartbeat {
         self.ends.send_replace(Some(Instant::now() + valid_for));
     }
 
-    /// Returns when the lease is over and was not renewed. Never, where no host has a lease that expires.
+    /// Returns when the lease has expired without renewal. Pending for ever if no lease expires.
     pub(crate) async fn over(&self) {
         let mut ends = self.ends.subscribe();
         loop {

@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use futures_util::future::BoxFuture;
 
-/// Tells one host from another for as long as the process lives. A host that comes back is another one.
+/// Identifies a host within the process. A host that reconnects gets a new id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostId(pub u64);
 
-/// Whoever opened a thread over a connection on which delegation was agreed. Dropping a future takes its question
-/// back; none of them waits for ever once the host is gone.
+/// A client that opened a thread over a connection with the delegation capability. Dropping a future cancels its
+/// request; none waits for ever after the host is gone.
 pub trait Host: Send + Sync {
     fn id(&self) -> HostId;
 
-    /// The features that `initialize` agreed on.
+    /// The features agreed in `initialize`.
     fn agreed(&self) -> &HostDelegationAgreed;
 
-    /// Asks the host to carry a model request. The answer is its disposition; events follow on their own.
+    /// Asks the host to carry a model request. The response is its disposition; events follow separately.
     fn request_model(
         &self,
         params: ModelRequestParams,
@@ -36,13 +36,13 @@ pub trait Host: Send + Sync {
         params: ModelCancelParams,
     ) -> BoxFuture<'static, Result<ModelCancelResponse, HostError>>;
 
-    /// Gives the host records to commit. Appends of one thread arrive in the order of the calls, not of the polls.
+    /// Sends records to the host. The appends of one thread arrive in the order of the calls, not of the polls.
     fn append(
         &self,
         params: RolloutAppendParams,
     ) -> BoxFuture<'static, Result<RolloutAppendResponse, HostError>>;
 
-    /// Asks where a child agent is to run.
+    /// Asks the host where to run a child agent.
     fn delegate(
         &self,
         params: DelegationRequestParams,
@@ -63,17 +63,17 @@ pub trait Host: Send + Sync {
     ) -> BoxFuture<'static, Result<DelegationCancelResponse, HostError>>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn Host + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Host")
     }
 }
 
-/// Why a host gave no usable answer.
+/// Why a host gave no usable response.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum HostError {
-    /// It answered with an error, or with something that cannot be read.
+    /// It responded with an error, or with something unreadable.
     #[error("the host refused: {message}")]
     Refused { code: i64, message: String, data: Option<Value> },
     /// Its connection ended, or the thread was unloaded.
@@ -82,7 +82,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// The word for programs in the error's `data`, such as `fenced`.
+    /// The error code in the error's `data`, such as `fenced`.
     pub fn data_code(&self) -> Option<&str> {
         match self {
             Self::Refused { data, .. } => data.as_ref()?.get("code")?.as_str(),

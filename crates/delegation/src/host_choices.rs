@@ -1,5 +1,4 @@
-//! The choices a host fixes for a thread when it starts it. A turn notes them in the record, so that they hold after a
-//! restart.
+//! The choices that a host makes for a thread when it starts it. A turn records them, so that they survive a restart.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,32 +12,32 @@ use tools::Registry;
 
 use crate::HostSession;
 
-/// The settings no turn changes.
+/// Settings that no turn changes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HostChoices {
-    /// Exactly these built-in tools. Unset: whatever the model and the configuration give.
+    /// Exactly these built-in tools. Unset: from the model and the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin_tools: Option<Vec<String>>,
-    /// The tools and who decides about their calls, checked. Takes the place of `builtin_tools`.
+    /// The checked tools and their approvers. Replaces `builtin_tools`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_set: Option<Box<ToolSet>>,
-    /// A client is asked about every execution it can be asked about.
+    /// Ask a client about every call that allows it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub manual_tool_execution: bool,
-    /// Its model provider is one that the host runs and only the host knows.
+    /// The model provider is run by the host, and known only to it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_bridged: bool,
-    /// The host carries its model requests.
+    /// The host carries the thread's model requests.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_delegated: bool,
-    /// The capabilities of the host's provider, where the host carries the requests. Agreed on anew whenever the thread
-    /// is opened.
+    /// The capabilities of the host's provider, if the host carries the requests. Agreed again each time the thread is
+    /// opened.
     #[serde(skip)]
     pub capabilities: Option<Arc<ModelCapabilities>>,
 }
 
-/// Where they are in the settings of a turn.
+/// The key in the recorded settings of a turn.
 const KEY: &str = "host";
 
 impl HostChoices {
@@ -57,7 +56,7 @@ impl HostChoices {
     pub fn of(history: &ThreadHistory) -> Self {
         let Some(noted) = &history.host else { return Self::default() };
         protocol::from_value(noted).unwrap_or_else(|error| {
-            tracing::error!(%error, "what the host fixed for a thread cannot be read, so it gets no tools");
+            tracing::error!(%error, "the host's choices for a thread cannot be read, so it gets no tools");
             Self {
                 builtin_tools: Some(Vec::new()),
                 tool_set: None,
@@ -69,7 +68,7 @@ impl HostChoices {
         })
     }
 
-    /// With no other built-in tools than those a step offers.
+    /// Limits the built-in tools to those of a step.
     pub fn only(&self, step: &Step) -> Self {
         let mut choices = self.clone();
         if choices.tool_set.is_none() && choices.builtin_tools.is_none() {
@@ -80,7 +79,7 @@ impl HostChoices {
         choices
     }
 
-    /// With what follows from the session of the host, if there is one.
+    /// Adds what follows from the host's session, if there is one.
     pub fn carried_by(mut self, session: Option<&HostSession>) -> Self {
         self.is_delegated = session.is_some_and(HostSession::carries_requests);
         self.is_bridged &= !self.is_delegated;
@@ -88,12 +87,12 @@ impl HostChoices {
         self
     }
 
-    /// The capabilities of the host's provider, where the host carries the requests.
+    /// The capabilities of the host's provider, if the host carries the requests.
     pub fn capabilities(&self) -> Option<&ModelCapabilities> {
         self.capabilities.as_deref()
     }
 
-    /// The field that the record of a turn's settings has for them. `None` where the host chose nothing.
+    /// The field in the recorded settings of a turn. `None` if the host chose nothing.
     pub fn recorded(&self) -> Option<(&'static str, Arc<Value>)> {
         if *self == Self::default() {
             return None;
@@ -104,7 +103,7 @@ impl HostChoices {
     }
 }
 
-/// By the names that an offer lists them by.
+/// Returns the names under which an offer lists them.
 fn check_builtin_tools(names: &[String]) -> Result<Vec<String>, String> {
     let registry = Registry::builtin();
     let (mut seen, mut listed) = (HashSet::new(), Vec::new());
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_found_again_and_nothing_is_noted_for_nothing() {
+    fn choices_are_recorded_and_read_and_none_are_recorded_as_nothing() {
         let recorded =
             |choices: &HostChoices| choices.recorded().map(|(name, value)| json!({ name: *value }));
         let choices = HostChoices { builtin_tools: Some(Vec::new()), ..HostChoices::default() };

@@ -1,5 +1,5 @@
-//! A record that the host keeps: handed over in order, waited for where something depends on it, and held here until
-//! the host has it.
+//! A record that the host keeps: sent in order, awaited if something depends on it, and kept here until the host has
+//! it.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fmt;
@@ -20,10 +20,10 @@ use crate::{HostError, HostId, HostSession};
 use model::json_bytes;
 use support::kill_point;
 
-/// Appends that may be under way before the next one waits.
+/// Unacknowledged appends before the next one waits.
 const MOST_UNDER_WAY: usize = 64;
 
-/// Bytes of records that may be under way, beside those of the newest append.
+/// Bytes of unacknowledged records, not counting the newest append.
 const MOST_BYTES_UNDER_WAY: usize = 4 * 1024 * 1024;
 
 type Handover = JoinHandle<Result<RolloutAppendResponse, HostError>>;
@@ -34,23 +34,23 @@ pub struct HostRecord {
     thread_id: ThreadId,
     /// Written before the first record.
     meta: Option<Box<SessionMeta>>,
-    /// All of them, also those that the host has: it brings its record when it opens the thread, and is never asked for
-    /// it again. Whatever reads the thread, takes a turn up or goes on after a failed write reads it here, and a host
-    /// that comes back is compared with it.
+    /// All records, including those that the host has: it sends its record when it opens the thread, and is never asked
+    /// for it again. Reading the thread, resuming a turn and recovering from a failed write use these entries, and the
+    /// record of a host that attaches again is compared with them.
     entries: Vec<JournalEntry>,
-    /// Where the first entry is in the host's record.
+    /// The ordinal of the first entry.
     first: u64,
-    /// The host has those before this one.
+    /// The host has the entries before this ordinal.
     committed: u64,
-    /// Given to a host and not yet acknowledged, oldest first.
+    /// Sent to a host and not yet acknowledged, oldest first.
     under_way: VecDeque<UnderWay>,
-    /// Something was refused or lost, so what follows `committed` is given again.
+    /// Something was refused or lost, so everything from `committed` on is sent again.
     is_broken: bool,
-    /// The host's connection ended before it had acknowledged everything.
+    /// The host's connection ended before everything was acknowledged.
     is_cut_off: bool,
-    /// Written last, from here on.
+    /// The start of the last write.
     last: u64,
-    /// Never acknowledged, and what was to follow did not happen: only the host can say whether they are in the record.
+    /// Never acknowledged, and their effects did not happen: only the host knows whether they are in the record.
     in_doubt: BTreeSet<u64>,
     /// Another runtime has the thread now.
     is_fenced: bool,
@@ -67,13 +67,13 @@ impl fmt::Debug for HostRecord {
 }
 
 impl HostRecord {
-    /// Of a thread that nothing is recorded of yet.
+    /// For a thread without records.
     pub fn fresh(session: Arc<HostSession>, meta: SessionMeta) -> Self {
         let thread_id = meta.thread_id.clone();
         Self::at(session, thread_id, Some(Box::new(meta)), Vec::new())
     }
 
-    /// Of a thread whose history had to be rebuilt: the host gets all of it with the first record.
+    /// For a thread whose history was rebuilt: the host gets all of it with the first record.
     pub fn rebuilt(session: Arc<HostSession>, meta: SessionMeta, entries: Vec<JournalEntry>) -> Self {
         let mut record = Self::fresh(session, meta);
         if let Some(meta) = record.meta.take() {
@@ -88,7 +88,7 @@ impl HostRecord {
         record
     }
 
-    /// Of a thread whose record the host brought.
+    /// For a thread whose record the host sent.
     pub fn known(session: Arc<HostSession>, thread_id: ThreadId, entries: Vec<JournalEntry>) -> Self {
         Self::at(session, thread_id, None, entries)
     }
@@ -118,7 +118,7 @@ impl HostRecord {
         }
     }
 
-    /// The next ordinal that the host will be given: it has all before it.
+    /// The next ordinal to send: the host has all before it.
     pub fn committed(&self) -> u64 {
         self.committed
     }
@@ -128,14 +128,14 @@ impl HostRecord {
         self.first + self.entries.len() as u64
     }
 
-    /// The history by the record, the part the host does not have yet included.
+    /// The history of all records, including those that the host does not have yet.
     pub fn read(&self) -> ThreadHistory {
         let mut builder = HistoryBuilder::new(Some(self.thread_id.clone()));
         self.entries.iter().for_each(|entry| builder.add(entry.clone()));
         builder.finish()
     }
 
-    /// Returns when the host has committed, where something waits for that; else when it is on its way.
+    /// Returns when the host has committed, if an effect depends on it; otherwise when the records are sent.
     pub async fn write(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
         if self.is_fenced {
             return Err(fenced());
@@ -146,7 +146,7 @@ impl HostRecord {
         self.last = self.next();
         let written = self.hand_over(at_ms, records).await;
         if written.is_err() {
-            // Facts stay facts; what only announces what comes next does not.
+            // Records of events stay; announcements of effects that will not happen are removed.
             let announced = self.since(self.last).filter(|entry| announces(entry)).map(|entry| entry.seq);
             let announced: Vec<u64> = announced.collect();
             self.in_doubt.extend(announced);
@@ -154,7 +154,7 @@ impl HostRecord {
         written
     }
 
-    /// Undoes the last write: the caller was told that it was not accepted.
+    /// Undoes the last write: its command was refused.
     pub fn take_back(&mut self) {
         let undone: Vec<u64> = self.since(self.last).map(|entry| entry.seq).collect();
         self.in_doubt.extend(undone);
@@ -164,12 +164,12 @@ impl HostRecord {
         self.entries.iter().filter(move |entry| entry.seq >= from)
     }
 
-    /// Whether the host's connection ended before it had acknowledged everything.
+    /// Whether the host's connection ended before everything was acknowledged.
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
 
-    /// The operations that have started for all that is known here, and were not only about to.
+    /// The operations that have started as far as known here, without those that were only about to.
     pub fn started(&self) -> HashSet<OperationId> {
         let started = |entry: &JournalEntry| match &entry.record {
             Record::Known(RolloutRecord::Operation {
@@ -180,8 +180,8 @@ impl HostRecord {
         self.entries.iter().filter_map(started).collect()
     }
 
-    /// Goes on from what the host says the record is. Where that is what was handed over so far, what happened since is
-    /// kept and handed over with the next record; where it is anything else, the host is right.
+    /// Continues from the record that the host sent. If it matches what was sent so far, later records are kept and
+    /// sent with the next one; otherwise the host's record replaces ours.
     pub fn reconcile(&mut self, theirs: Vec<JournalEntry>) {
         let is_same =
             |(one, other): (&JournalEntry, &JournalEntry)| one.seq == other.seq && one.record == other.record;
@@ -209,15 +209,15 @@ impl HostRecord {
         let barrier = records.iter().rev().find_map(barrier_of);
         kill_point!("runtime.{}.before", serde_json::json!(barrier).as_str().unwrap_or("record"));
         if self.is_broken {
-            return self.give_again(barrier).await;
+            return self.send_again(barrier).await;
         }
         let from = self.under_way.back().map_or(self.committed, |append| append.after);
         self.give(from, barrier.clone());
         while (barrier.is_some() && !self.under_way.is_empty()) || self.is_too_far_ahead() {
             match self.acknowledged().await {
                 Ok(()) => {}
-                // Another host has attached since; it is asked instead.
-                Err(Unacknowledged::LeftBehind) => return self.give_again(barrier).await,
+                // Another host has attached since; send to it instead.
+                Err(Unacknowledged::LeftBehind) => return self.send_again(barrier).await,
                 Err(Unacknowledged::Refused(error)) => return Err(error),
             }
         }
@@ -267,8 +267,8 @@ impl HostRecord {
         match answer {
             Ok(RolloutAppendResponse { next_ordinal, valid_for_ms }) if next_ordinal == after => {
                 self.committed = after;
-                // Counted from the sending, which is before the host looked at its lease: by now another host may have
-                // the thread, and nothing may begin here.
+                // Measured from the sending, which precedes the host's check of its lease: by now another host may have
+                // the thread, and no effect may start here.
                 if valid_for_ms.is_some_and(|valid| sent_at.elapsed() >= Duration::from_millis(valid)) {
                     self.is_fenced = true;
                     return Err(Unacknowledged::Refused(fenced()));
@@ -287,10 +287,11 @@ impl HostRecord {
         }
     }
 
-    /// The host that is attached now may be another one, and may have more than was acknowledged.
-    async fn give_again(&mut self, barrier: Option<RolloutBarrier>) -> Result<(), JournalError> {
+    /// Sends again everything that is not acknowledged. The attached host may be another one, and may have more than
+    /// was acknowledged.
+    async fn send_again(&mut self, barrier: Option<RolloutBarrier>) -> Result<(), JournalError> {
         self.is_broken = false;
-        // Once with what is known, and once more with what the host then says.
+        // Once from the known position, and once more from the one that the host then reports.
         for _ in 0..2 {
             let (before, from) = (self.committed, self.committed);
             self.give(from, barrier.clone());
@@ -299,7 +300,7 @@ impl HostRecord {
                 Err(Unacknowledged::Refused(error)) if self.committed == before || self.is_fenced => {
                     return Err(error);
                 }
-                // It has some of them, or another host has to be asked.
+                // It has some of them, or another host must be asked.
                 Err(_) => self.is_broken = false,
             }
         }
@@ -313,7 +314,7 @@ impl HostRecord {
         }
         match (error.data_code(), next_ordinal(error)) {
             (Some("fenced"), _) => self.is_fenced = true,
-            // Somebody else has written.
+            // Another runtime has written.
             (Some("ordinalConflict"), Some(next)) if next > self.next() => self.is_fenced = true,
             (Some("ordinalConflict"), Some(next)) if next >= self.committed => self.committed = next,
             _ => {}
@@ -328,21 +329,21 @@ impl HostRecord {
     }
 }
 
-/// An append that is not acknowledged.
+/// An unacknowledged append.
 struct UnderWay {
     /// The ordinal after it.
     after: u64,
     host: HostId,
-    /// The history that its records make.
+    /// The size of its records in the history.
     bytes: usize,
     sent_at: Instant,
     handover: Handover,
 }
 
-/// Why an append is not known to be in the record.
+/// Why an append may not be in the record.
 enum Unacknowledged {
     Refused(JournalError),
-    /// It went to a host that is gone, and another one is attached now.
+    /// Its host is gone, and another one is attached now.
     LeftBehind,
 }
 
@@ -357,7 +358,7 @@ fn fenced() -> JournalError {
     JournalError::Remote("another runtime has taken the thread over (fenced)".to_owned())
 }
 
-/// Says what is about to happen, rather than what did.
+/// Whether it announces an effect, instead of reporting one.
 fn announces(entry: &JournalEntry) -> bool {
     matches!(
         &entry.record,
@@ -368,7 +369,7 @@ fn announces(entry: &JournalEntry) -> bool {
     )
 }
 
-/// Effects that must not happen before the host has committed a record.
+/// The effects that must wait until the host has committed the record.
 fn barrier_of(record: &RolloutRecord) -> Option<RolloutBarrier> {
     match record {
         RolloutRecord::Operation { operation } => match operation {

@@ -1,5 +1,5 @@
-//! A history that the host brings: exactly as it was recorded, or rebuilt from what clients saw of it. Checked like any
-//! other input before a thread is made of it.
+//! A history from the host: exactly as recorded, or rebuilt from what clients saw. Validated like any other input
+//! before a thread is opened with it.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use serde_json::json;
 
 use crate::DelegationError;
 
-/// The newest format of records that this release reads.
+/// The newest record format that this release reads.
 const NEWEST_SCHEMA: u32 = 1;
 
-/// A history from outside, and how exact it is.
+/// A history from the host, and its fidelity.
 #[derive(Debug)]
 pub struct ImportedHistory {
     pub history: ThreadHistory,
@@ -24,12 +24,12 @@ pub struct ImportedHistory {
     pub fidelity: HistoryFidelity,
     /// The parts that had to be rebuilt.
     pub rebuilt: Vec<String>,
-    /// Over what the host sent.
+    /// Digest of what the host sent.
     pub digest: String,
 }
 
 impl ImportedHistory {
-    /// From the records themselves.
+    /// From the original records.
     pub fn exact(items: Vec<RolloutItem>, of: Option<&ThreadId>) -> Result<Self, DelegationError> {
         let digest = digest_of(&json!(items));
         check(&items, of)?;
@@ -43,7 +43,7 @@ impl ImportedHistory {
         Ok(Self { history: read(&entries, of), entries, fidelity, rebuilt, digest })
     }
 
-    /// From what clients saw. What the model was told beside it is lost, and is told anew.
+    /// From the clients' items. The model's context is lost, and is sent again.
     pub fn lossy(turns: Vec<Turn>, thread: &ThreadId) -> Self {
         let digest = digest_of(&json!(turns));
         let mut records = Vec::new();
@@ -93,7 +93,7 @@ fn time_of(record: &RolloutRecord) -> Option<i64> {
     }
 }
 
-/// An item as the model would have seen it.
+/// The item as the model would have seen it.
 fn spoken(item: &ThreadItem) -> Option<ResponseItem> {
     let (role, content) = match item {
         ThreadItem::UserMessage { content, .. } => ("user", content.iter().filter_map(input_of).collect()),
@@ -102,7 +102,7 @@ fn spoken(item: &ThreadItem) -> Option<ResponseItem> {
         }
         _ => return None,
     };
-    // Somebody said this, however it looks.
+    // A user message, even if it looks like context.
     let id = Some(item.id().to_string()).filter(|_| role == "user");
     Some(ResponseItem::Message { id, role: role.to_owned(), content, end_turn: None, phase: None })
 }
@@ -160,7 +160,7 @@ fn check(items: &[RolloutItem], thread: Option<&ThreadId>) -> Result<(), Delegat
     Ok(())
 }
 
-/// The id of a call that this is the output of and that was never made.
+/// The id of the missing call, if the item is an output without a call.
 fn orphan<'a>(item: &'a ResponseItem, calls: &mut HashSet<&'a str>) -> Option<&'a str> {
     match item {
         ResponseItem::FunctionCall { call_id, .. } | ResponseItem::CustomToolCall { call_id, .. } => {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_by_name() {
+    fn invalid_histories_are_refused_by_field() {
         let output = json!({ "type": "function_call_output", "call_id": "c", "output": "x" });
         let cases = [
             (
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_rebuilt_from_what_clients_saw() {
+    fn messages_are_rebuilt_from_client_items() {
         let turns: Vec<Turn> = serde_json::from_value(json!([{
             "id": "u", "status": "completed", "error": null, "startedAt": 1, "completedAt": 2, "durationMs": 1,
             "items": [

@@ -15,8 +15,7 @@ use super::stream::Stream;
 use support::Responder;
 
 impl Delegation {
-    /// Takes a batch of events. The answer is given before the turn sees any of them, and late when there is no credit
-    /// to give with it.
+    /// Takes a batch of events. Responds before the turn gets any of them, and later when there is no credit to grant.
     pub fn stream_event(
         &self,
         from: HostId,
@@ -42,7 +41,7 @@ impl Delegation {
         }
     }
 
-    /// As [`Delegation::stream_event`], from a host that wants no answers.
+    /// Like [`Delegation::stream_event`], for a host that wants no responses.
     pub fn stream_event_unacknowledged(
         &self,
         from: HostId,
@@ -53,7 +52,7 @@ impl Delegation {
         stream.hear(params.seq, &params.events)
     }
 
-    /// A stream ended without a terminal event. One that has ended stays as it is.
+    /// A stream ended without a terminal event. No effect on a stream that has ended.
     pub fn stream_aborted(
         &self,
         from: HostId,
@@ -65,7 +64,7 @@ impl Delegation {
         Ok(())
     }
 
-    /// The host found out late that it does not carry a request. One that has ended stays as it is.
+    /// The host reports late that it does not carry a request. No effect on a stream that has ended.
     pub fn request_rejected(
         &self,
         from: HostId,

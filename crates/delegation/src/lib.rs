@@ -1,6 +1,6 @@
-//! Owns delegation: the host carries model requests and may keep the record, and the turn does not notice. A stream
-//! belongs to one request (`stream.rs`); a host asks for it all when it opens a thread (`terms.rs`). Also owns the
-//! registry of child agents, and what records say about them (`children/`). Must not know how threads run, JSON-RPC or
+//! Owns delegation: the host carries model requests and may keep the record, transparently for the turn. A stream
+//! belongs to one request (`stream.rs`); a host requests all terms when it opens a thread (`terms.rs`). Also owns the
+//! registry of child agents, and their state in records (`children/`). Must not know how threads run, JSON-RPC or
 //! sockets.
 
 mod children;
@@ -57,29 +57,29 @@ pub use tool_set::{asked_tool_set, refuse_beside, tool_set_digest};
 pub use transport::DelegatedTransport;
 pub use uploads::Uploads;
 
-/// The sessions of hosts with the threads of this process.
+/// The hosts' sessions with the threads of this process.
 #[derive(Debug, Default)]
 pub struct Delegation {
     /// Each is owned by its thread.
     sessions: Mutex<HashMap<ThreadId, Weak<HostSession>>>,
-    /// The newest lease seen of each thread, loaded or not.
+    /// The newest lease epoch seen for each thread, loaded or not.
     epochs: Mutex<HashMap<ThreadId, u64>>,
     heartbeat: heartbeat::Heartbeat,
 }
 
 impl Delegation {
-    /// The lease of the host holds for so long.
+    /// The host's lease is valid for this time.
     pub fn lease_renewed(&self, valid_for: Duration) {
         self.heartbeat.heard(valid_for);
     }
 
-    /// Returns when the lease of the host is over. Nothing may go on in this process then: another host may have its
+    /// Returns when the host's lease has expired. Nothing may continue in this process then: another host may have its
     /// threads.
     pub async fn lease_over(&self) {
         self.heartbeat.over().await;
     }
 
-    /// A host's connection has ended: what it carried will not come.
+    /// A host disconnected: its streams will not continue.
     pub fn host_gone(&self, host: HostId) {
         let sessions: Vec<_> = self.sessions.lock().values().filter_map(Weak::upgrade).collect();
         for session in sessions {
@@ -97,7 +97,7 @@ impl Delegation {
         sessions.insert(session.thread_id().clone(), Arc::downgrade(session));
     }
 
-    /// A host whose lease has passed to another may not go on.
+    /// Refuses a host whose lease has passed to another.
     fn fence(&self, thread: &ThreadId, given: Option<u64>) -> Result<(), DelegationError> {
         let mut epochs = self.epochs.lock();
         let seen = epochs.get(thread).copied();

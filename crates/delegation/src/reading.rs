@@ -1,4 +1,4 @@
-//! One raw event as a host sends it.
+//! Parses one raw event from a host.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 const NO_EVENT: &str = "it is no object with a `type`";
 
-/// `Ok(None)`: nothing the turn needs. As in direct mode, but stricter: a host that adapts another provider's events
-/// learns at once that one of them is not what its type promises.
+/// `Ok(None)`: the turn does not need it. Stricter than for direct requests: a host that adapts another provider's
+/// events learns at once that one of them is invalid.
 pub(super) fn read_event(text: &str) -> Result<Option<StreamEvent>, String> {
     if !text.starts_with('{') {
         return Err(NO_EVENT.to_owned());
@@ -25,12 +25,12 @@ pub(super) fn read_event(text: &str) -> Result<Option<StreamEvent>, String> {
 struct Typed<'a> {
     #[serde(rename = "type", borrow)]
     kind: Option<Cow<'a, str>>,
-    /// Event types of other APIs.
+    /// Set in events of other APIs.
     #[serde(borrow)]
     object: Option<Cow<'a, str>>,
 }
 
-/// Few events come here, so only they are looked at twice.
+/// Few events get here, so only they are parsed twice.
 fn unneeded(text: &str) -> Result<Option<StreamEvent>, String> {
     let typed: Typed<'_> = serde_json::from_str(text).map_err(|_| NO_EVENT.to_owned())?;
     match (typed.kind.as_deref(), typed.object.as_deref()) {
@@ -41,7 +41,7 @@ fn unneeded(text: &str) -> Result<Option<StreamEvent>, String> {
     }
 }
 
-/// Whether an event that says nothing to the turn may be in a stream all the same.
+/// Whether a stream may contain events of this type, although the turn ignores them.
 fn is_of_responses(kind: &str) -> bool {
     kind == "keepalive" || kind == "ping" || kind.starts_with("response.") || kind.starts_with("codex.")
 }
@@ -54,7 +54,7 @@ fn not_of_responses(kind: &str) -> String {
     )
 }
 
-/// An `error` event has its fields at the top, or below `error`.
+/// An `error` event has its fields at the top, or in `error`.
 fn failed(text: &str) -> ModelFailure {
     let event: Option<Value> = serde_json::from_str(text).ok();
     let error =
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_type_or_breaks_its_promise_is_bad() {
+    fn events_without_a_type_or_with_invalid_fields_are_refused() {
         for text in ["7", "null", "{}", r#"{"type":5}"#, r#"["response.completed"]"#] {
             assert_eq!(read_event(text), Err(NO_EVENT.to_owned()), "{text}");
         }

@@ -9,9 +9,8 @@ use super::session::HostSession;
 use super::testing::{ScriptedHost, THREAD, meta, terms};
 use crate::host_record::HostRecord;
 
-/// How many records of this length are handed over before one waits for the host. This host is gone, so whoever waits
-/// for it fails.
-async fn handed_over(length: usize) -> usize {
+/// How many records of this length are sent before one waits for the host. This host is gone, so waiting fails.
+async fn sent_ahead(length: usize) -> usize {
     let host = Arc::new(ScriptedHost::default());
     let session = Arc::new(HostSession::new(ThreadId::new(THREAD), terms(&Value::Null), host));
     let mut record = HostRecord::fresh(session, meta(THREAD));
@@ -25,11 +24,11 @@ async fn handed_over(length: usize) -> usize {
 }
 
 #[tokio::test]
-async fn a_record_is_ahead_by_so_many_appends_and_so_many_bytes() {
-    assert_eq!(handed_over(100).await, 64);
-    assert_eq!(handed_over(1_000_000).await, 5);
-    // However large, one is always handed over.
-    assert_eq!(handed_over(10_000_000).await, 1);
+async fn a_record_is_ahead_by_a_limited_number_of_appends_and_bytes() {
+    assert_eq!(sent_ahead(100).await, 64);
+    assert_eq!(sent_ahead(1_000_000).await, 5);
+    // One record is always sent, however large.
+    assert_eq!(sent_ahead(10_000_000).await, 1);
 }
 
 fn started() -> RolloutRecord {
@@ -39,7 +38,7 @@ fn started() -> RolloutRecord {
     RolloutRecord::Operation { operation }
 }
 
-/// Another host may have the thread by the time the acknowledgement is here.
+/// Another host may have the thread by the time the acknowledgement arrives.
 #[tokio::test]
 async fn an_effect_begins_only_while_the_lease_of_the_host_holds() {
     let host = Arc::new(ScriptedHost::default());

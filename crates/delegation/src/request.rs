@@ -1,4 +1,4 @@
-//! From a prepared request to the message a host gets.
+//! From a prepared request to the message for a host.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const IMAGE_INPUT: &str = "imageInput";
 const ENCRYPTED_REASONING: &str = "encryptedReasoning";
 const JSON_SCHEMA_OUTPUT: &str = "jsonSchemaOutput";
 
-/// The member that makes a provider send reasoning back in a form that only it can read.
+/// Requests reasoning in the encrypted form that only the provider can read.
 const ENCRYPTED_CONTENT: &str = "reasoning.encrypted_content";
 
 /// The ids of an attempt. They are the same after a restart, so that a host can answer from its record.
@@ -47,7 +47,7 @@ impl RequestIds {
     }
 }
 
-/// The message, or why the provider could not do what it asks for.
+/// The message, or why the provider cannot serve the request.
 pub(super) fn message(
     session: &HostSession,
     ids: &RequestIds,
@@ -68,11 +68,11 @@ pub(super) fn message(
         RequestLane::Turn => session.shared_prefix(&body),
         RequestLane::Aux => 0,
     };
-    // The digest is of the value and not of its text: reading numbers back could change their last digit.
+    // The digest is of the value, not of its text: parsing numbers could change their last digit.
     let written = serde_json::to_value(&*body)
         .and_then(|value| Ok((Raw::parse(value.to_string())?, digest_of(&value))));
     let (json, request_digest) = written.map_err(|error| {
-        // Made of nothing but text, numbers and JSON.
+        // The body consists only of strings, numbers and JSON.
         failure::protocol_error(&format_args!("the request cannot be written: {error}"))
     })?;
     Ok(ModelRequestParams {
@@ -95,12 +95,12 @@ pub(super) fn message(
         requires,
         window: session.window(),
         deadline_ms: None,
-        // Nothing is stored with the provider, so a second request is only a second answer.
+        // The provider stores nothing, so repeating a request only gives a second response.
         hint: Some(ModelRequestHint { replay_safe: true, cache_prefix_items }),
     })
 }
 
-/// Without earlier reasoning, where the provider takes none back.
+/// Without earlier reasoning, if the provider does not accept it.
 fn fitted(body: Arc<RequestBody>, capabilities: &ModelCapabilities) -> Arc<RequestBody> {
     let is_reasoning = |item: &ResponseItem| matches!(item, ResponseItem::Reasoning { .. });
     let fits = capabilities.reasoning_replay != ReasoningReplay::None
@@ -114,7 +114,7 @@ fn fitted(body: Arc<RequestBody>, capabilities: &ModelCapabilities) -> Arc<Reque
     Arc::new(fitted)
 }
 
-/// The features a body uses that not every provider has, sorted.
+/// The features in a body that not every provider supports, sorted.
 fn requires(body: &RequestBody) -> Vec<String> {
     let mut features = BTreeSet::new();
     for tool in &body.tools {
@@ -226,7 +226,7 @@ mod tests {
         let session = session(terms(&json!({"windowEvents": 3, "windowBytes": 99})));
         let made = made(&session, body(), first()).expect("a request");
         assert_eq!(made.body.get(), body().to_string(), "as it would be sent to a provider");
-        // Made by another implementation of the RFC.
+        // Computed by another implementation of the RFC.
         assert_eq!(
             made.request_digest,
             "sha256:d54a703260719578763536a5fe4798c0a354e5bfc88d6df84b99c034e15aa19f"
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_tell_turns_compactions_and_attempts_apart() {
+    fn ids_differ_between_turns_compactions_and_attempts() {
         for (purpose, segment, attempt, request, retry_of) in [
             (Purpose::Turn, 0, 1, "u1:0:a1", None),
             (Purpose::Turn, 2, 3, "u1:2:a3", Some("u1:2:a2")),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_cannot_do_is_refused_or_left_out() {
+    fn unsupported_features_are_refused_or_left_out() {
         let session_with = |change: &dyn Fn(&mut ModelCapabilities)| {
             let mut terms = terms(&json!({}));
             change(&mut terms.provider.as_mut().expect("a provider").capabilities);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_requests_share_is_worth_caching() {
+    fn the_shared_prefix_of_two_requests_is_cached() {
         let session = session(terms(&json!({})));
         let first_request = prepared(body(), first());
         let mut longer = (*first_request.body).clone();

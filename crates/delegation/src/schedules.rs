@@ -1,4 +1,5 @@
-//! The same responses, carried directly and by a host that splits, repeats, loses and resends: one history.
+//! The same responses, received directly and through a host that splits, repeats, loses and resends them, give the same
+//! history.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -25,11 +26,11 @@ use super::testing::{ScriptedHost, THREAD, terms};
 use super::transport::DelegatedTransport;
 use support::Responder;
 
-/// Each is a turn of one or more streams, carried directly once, and by so many hosts that differ in how they misbehave.
-/// Unless `DELEGATION_TURNS` says otherwise; `scripts/figures` plays 5,000.
+/// Each turn has one or more streams, received directly once, and through several hosts that misbehave differently.
+/// Overridden by `DELEGATION_TURNS`; `scripts/figures` runs 5,000.
 const TURNS: u64 = 1_000;
 const HOSTS_EACH: u64 = 6;
-/// Streams of a turn and its hosts together, each with a schedule of its own.
+/// Streams of a turn times its hosts, each with its own schedule.
 const SCHEDULES_EACH: u64 = 10;
 
 /// SplitMix64.
@@ -53,14 +54,14 @@ impl Dice {
     }
 }
 
-/// One attempt: what the provider sends, and whether it ends properly.
+/// One attempt: the provider's events, and whether it ends properly.
 #[derive(Debug, Clone)]
 struct Attempt {
     events: Arc<[Raw]>,
     breaks: bool,
-    /// Which events the turn must get.
+    /// The events that the turn must get.
     needed: Arc<[usize]>,
-    /// How many events there are up to and with the terminal one.
+    /// The number of events up to and including the terminal one.
     end: usize,
 }
 
@@ -80,7 +81,7 @@ fn raw(value: &Value) -> Raw {
     Raw::parse(value.to_string()).expect("JSON")
 }
 
-/// Sound for the most part; now and then events come in an order no provider should send.
+/// Mostly valid; sometimes events come in an order that no provider should send.
 fn attempt(dice: &mut Dice, number: usize) -> Attempt {
     let mut events = vec![json!({"type": "response.created", "response": {"id": "r"}})];
     for item in 0..dice.roll(3) {
@@ -123,7 +124,7 @@ fn attempt(dice: &mut Dice, number: usize) -> Attempt {
             }
             _ => json!({"type": "response.completed", "response": {"id": "r", "usage": usage}}),
         });
-        // A second end means nothing.
+        // A second end has no effect.
         if dice.one_in(5) {
             events.push(json!({"type": "response.completed", "response": {"id": "again"}}));
         }
@@ -143,7 +144,7 @@ fn lost() -> ModelStreamAbortedParams {
     }
 }
 
-/// The outcome that every carrier must come to for an attempt, event by event.
+/// The required outcome of an attempt, event by event.
 trait Carrier {
     fn open(&mut self, request: PreparedRequest, attempt: Attempt);
     fn next(&mut self) -> Option<Result<StreamEvent, ModelFailure>>;
@@ -172,7 +173,7 @@ impl Carrier for Direct {
 type Taken = Result<ModelStreamEventResponse, DelegationError>;
 type Acks = Arc<Mutex<Vec<Result<ModelStreamEventResponse, DelegationError>>>>;
 
-/// A host that does to a stream what networks, restarts and bugs do.
+/// A host that treats a stream like networks, restarts and bugs do.
 struct Delegated {
     dice: Dice,
     host: Arc<ScriptedHost>,
@@ -180,7 +181,7 @@ struct Delegated {
     transport: DelegatedTransport,
     reading: Option<EventStream>,
     attempt: Attempt,
-    /// How many of the needed events the turn has got.
+    /// The number of needed events that the turn has got.
     got: usize,
     sent: usize,
     is_over: bool,
@@ -216,7 +217,7 @@ impl Delegated {
         self.push_these(from, &events[from..to])
     }
 
-    /// The answer, unless it comes later.
+    /// The response, unless it comes later.
     fn push_these(&mut self, from: usize, events: &[Raw]) -> Option<Taken> {
         let id = self.host.last_request();
         let (stream, is_newest) = self.session.stream(self.host.number(), &id).expect("the stream is known");
@@ -227,7 +228,7 @@ impl Delegated {
         stream.take(from as u64, events, answer);
         self.read_acks();
         let answers = self.acks.lock();
-        // The answer to an earlier batch may come with this one; this one's own comes last, or later.
+        // The response to an earlier batch may come with this one; this batch's own comes last, or later.
         answers.last().filter(|_| answers.len() > before).cloned()
     }
 
@@ -237,12 +238,12 @@ impl Delegated {
         }
     }
 
-    /// Something happens on the wire.
+    /// A random disturbance of the connection.
     fn disturb(&mut self) {
         let end = self.attempt.events.len();
         match self.dice.roll(10) {
             0 if self.sent > 0 => {
-                // All of it was taken before.
+                // All of it was accepted before.
                 let from = self.dice.roll(self.sent);
                 let to = from + 1 + self.dice.roll(self.sent - from);
                 let again = self.push(from, to).expect("an answer").expect("acknowledged");
@@ -255,7 +256,7 @@ impl Delegated {
                 assert_eq!(gap, Err(DelegationError::SequenceGap { given: from as u64, expected }));
             }
             2 if self.is_over && self.sent == end => {
-                // Nothing counts after the end.
+                // Events after the end are ignored.
                 let extra = raw(&json!({"type": "response.output_text.delta", "delta": "late"}));
                 let late = self.push_these(end, &[extra]).expect("an answer");
                 assert!(matches!(late, Err(DelegationError::StreamClosed { .. })), "{late:?}");
@@ -264,7 +265,7 @@ impl Delegated {
         }
     }
 
-    /// Sends a batch, which may begin with what was taken before.
+    /// Sends a batch, which may start with events that were accepted before.
     fn go_on(&mut self) {
         let end = self.attempt.events.len();
         if self.is_over {
@@ -284,7 +285,7 @@ impl Delegated {
             Some(Err(DelegationError::OverCredit { next_seq, .. })) => assert_eq!(next_seq, self.sent as u64),
             Some(Err(DelegationError::BatchTooLarge { .. })) => {}
             Some(Err(error)) => panic!("{error}"),
-            // Taken: acknowledged now, or once there is credit again.
+            // Accepted: acknowledged now, or when there is credit again.
             Some(Ok(_)) | None => {
                 self.sent = to;
                 self.is_over = !self.attempt.breaks && to >= self.attempt.end;
@@ -357,7 +358,7 @@ fn step() -> Arc<Step> {
     })
 }
 
-/// Everything that came of a turn: what was recorded, told and asked.
+/// Everything that follows from a turn: records, notifications and questions.
 type Outcome = Vec<Effect>;
 
 struct Play<'a> {
@@ -419,7 +420,7 @@ fn play(carrier: &mut dyn Carrier, attempts: &[Attempt], step: &Arc<Step>) -> Ou
     play.outcome
 }
 
-/// Gives the requests that were made.
+/// Returns the number of requests.
 fn check(seed: u64, step: &Arc<Step>) -> u64 {
     let mut dice = Dice(seed);
     let attempts: Vec<Attempt> = (0..1 + dice.roll(3)).map(|number| attempt(&mut dice, number)).collect();

@@ -1,4 +1,4 @@
-//! The session of a host with a thread: which host is attached, on what terms, and which model requests it carries.
+//! The session of a host with a thread: the attached host, its terms, and the model requests it carries.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -20,16 +20,16 @@ use super::stream::Stream;
 /// Ended streams we remember, so that late events get `staleRequest` instead of `unknownRequest`.
 const REMEMBERED_STREAMS: usize = 8;
 
-/// How long a stream may be silent unless the host says otherwise: as long as a provider may be.
+/// How long a stream may be silent, unless the host says otherwise: as long as a provider's.
 const DEFAULT_TIMEOUT_MS: u64 = 300_000;
 const DEFAULT_WINDOW: StreamCredit = StreamCredit { events: 256, bytes: 1 << 20 };
 
-/// Which model requests wait for each other: at most one of a lane is under way.
+/// Request lanes: each has at most one request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestLane {
     /// Turns, compactions and reviews.
     Turn,
-    /// Memories, which are made beside them.
+    /// Memories, which run beside turns.
     Aux,
 }
 
@@ -48,7 +48,7 @@ pub struct HostSession {
     thread_id: ThreadId,
     terms: ThreadDelegation,
     state: Mutex<SessionState>,
-    /// The host is gone, or another one is about to take its place: answers of the host are not waited for.
+    /// The host is gone or about to be replaced: its responses are no longer awaited.
     is_left: watch::Sender<bool>,
 }
 
@@ -65,7 +65,7 @@ struct SessionState {
 }
 
 impl HostSession {
-    /// `terms` with every default filled in.
+    /// `terms` has every default filled in.
     pub(super) fn new(thread_id: ThreadId, terms: ThreadDelegation, host: Arc<dyn Host>) -> Self {
         let epoch = terms.host_epoch;
         let streams = Default::default();
@@ -78,35 +78,35 @@ impl HostSession {
         &self.thread_id
     }
 
-    /// The host that is attached, or was attached last.
+    /// The attached host, or the last one that was attached.
     pub fn host(&self) -> Arc<dyn Host> {
         self.state.lock().host.clone()
     }
 
-    /// Nobody carries requests or keeps records until a host attaches again.
+    /// No host is attached to carry requests or keep records.
     pub fn is_vacant(&self) -> bool {
         self.state.lock().is_vacant
     }
 
-    /// Another host is about to attach. The one before may be dead without anybody having noticed.
+    /// Another host is about to attach. The previous one may have disconnected unnoticed.
     pub(super) fn expect(&self, host: HostId) {
         if self.state.lock().host.id() != host {
             self.is_left.send_replace(true);
         }
     }
 
-    /// Returns when it makes no sense any more to wait for the attached host.
+    /// Returns when waiting for the attached host is pointless.
     pub async fn left(&self) {
         // The sender lives as long as this session.
         let _ = self.is_left.subscribe().wait_for(|is_left| *is_left).await;
     }
 
-    /// The lease the host works under; 0 when it named none.
+    /// The epoch of the host's lease; 0 if it named none.
     pub fn epoch(&self) -> u64 {
         self.state.lock().epoch.unwrap_or(0)
     }
 
-    /// The terms that the host gets.
+    /// The granted terms.
     pub fn effective(&self) -> ThreadDelegation {
         ThreadDelegation { host_epoch: self.state.lock().epoch, ..self.terms.clone() }
     }
@@ -115,7 +115,7 @@ impl HostSession {
         self.terms.mode == DelegationMode::Full
     }
 
-    /// The limits of requests, where the host carries them.
+    /// The limits of requests, if the host carries them.
     pub fn capabilities(&self) -> Option<&ModelCapabilities> {
         self.terms.provider.as_ref().map(|provider| &provider.capabilities)
     }
@@ -138,13 +138,13 @@ impl HostSession {
         Duration::from_millis(asked.unwrap_or(DEFAULT_TIMEOUT_MS))
     }
 
-    /// Returns when another host than this one is attached.
+    /// Returns when another host is attached.
     pub async fn taken_from(&self, before: HostId) {
         let mut changes = self.is_left.subscribe();
         while self.host().id() == before && changes.changed().await.is_ok() {}
     }
 
-    /// Attaches another host, or the same one after it lost its connection. The requests of the one before are retried.
+    /// Attaches another host, or the same one after a reconnect. Requests of the previous one are retried.
     pub(super) fn attach(&self, host: Arc<dyn Host>, epoch: Option<u64>) {
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.host, host);
@@ -161,7 +161,7 @@ impl HostSession {
         }
     }
 
-    /// The host is gone. The session stays its own until another host attaches.
+    /// The host disconnected. The session is kept for the next host.
     pub fn detach(&self, host: HostId) {
         let mut state = self.state.lock();
         if state.host.id() == host {
@@ -175,7 +175,7 @@ impl HostSession {
         }
     }
 
-    /// Takes the place of the request before in its lane, which must be settled before this one is sent.
+    /// Replaces the previous request of its lane, which must be settled before this one is sent.
     pub(super) fn enter(&self, stream: &Arc<Stream>, lane: RequestLane) -> Option<Arc<Stream>> {
         let mut state = self.state.lock();
         let streams = &mut state.streams[lane as usize];
@@ -187,7 +187,7 @@ impl HostSession {
         before
     }
 
-    /// How many leading items a request shares with the one before it.
+    /// The number of leading items that a request shares with the previous one.
     pub(super) fn shared_prefix(&self, body: &Arc<RequestBody>) -> u32 {
         let before = self.state.lock().last_body.replace(body.clone());
         let Some(before) = before else { return 0 };
@@ -195,12 +195,12 @@ impl HostSession {
         u32::try_from(pairs.take_while(|(one, other)| Arc::ptr_eq(one, other)).count()).unwrap_or(u32::MAX)
     }
 
-    /// The thread is being unloaded: requests canceled from now on are canceled for that reason.
+    /// The thread is being unloaded: the cancel reason from now on.
     pub fn close(&self) {
         self.state.lock().is_closing = true;
     }
 
-    /// Why a request is dropped for which nothing else says why.
+    /// The default cancel reason.
     pub(super) fn drop_reason(&self) -> ModelCancelReason {
         match self.state.lock().is_closing {
             true => ModelCancelReason::ThreadClosed,
@@ -238,7 +238,7 @@ impl SessionState {
     }
 }
 
-/// With what holds where the host says nothing.
+/// Fills in the defaults.
 pub(super) fn filled(stream: Option<&DelegatedStream>) -> DelegatedStream {
     DelegatedStream {
         window_events: stream.and_then(|stream| stream.window_events).or(Some(DEFAULT_WINDOW.events)),

@@ -1,11 +1,11 @@
-//! Shaping what a model is offered to what the host's provider can do.
+//! Adapts the model's tools and abilities to the host's provider.
 
 use protocol::{InputModality, ModelCapabilities, WebSearchMode};
 use tools::{Offer, PatchForm, ShellForm};
 
 use catalogue::{ApplyPatchType, ModelEntry};
 
-/// A capability that the provider lacks, the model is taken to lack too.
+/// Removes abilities that the provider lacks.
 pub fn shape(entry: &mut ModelEntry, capabilities: &ModelCapabilities) {
     if let Some(window) = capabilities.context_window {
         // The host knows its provider better than the catalogue does.
@@ -20,7 +20,7 @@ pub fn shape(entry: &mut ModelEntry, capabilities: &ModelCapabilities) {
     }
 }
 
-/// Tools the provider cannot have, or only in another form.
+/// Removes or changes tools that the provider does not support.
 pub fn shape_offer(offer: &mut Offer, capabilities: &ModelCapabilities) {
     let has = |hosted: &str| capabilities.hosted_tools.iter().any(|tool| tool == hosted);
     if !capabilities.tools {
@@ -49,7 +49,7 @@ mod tests {
     use catalogue::Catalogue;
 
     #[test]
-    fn a_poor_provider_gets_less() {
+    fn a_limited_provider_gets_fewer_tools() {
         let poor: ModelCapabilities = serde_json::from_value(json!({
             "wire": "chat", "parallelToolCalls": false, "imagesIn": false, "contextWindow": 8_000,
         }))

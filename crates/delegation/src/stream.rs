@@ -1,9 +1,8 @@
-//! One delegated stream: what the host sends on one side, what the turn takes on the other.
+//! One delegated stream: the host sends events, the turn takes them.
 //!
-//! A batch is taken whole or not at all, but for the part of it that was taken before. Two windows' worth may wait:
-//! one that is acknowledged, and one under way. So credit that was given is always honoured, and the batch that uses
-//! up the last of it is acknowledged late, when there is half a window of credit to give again. No host has to ask
-//! whether there is.
+//! A batch is accepted as a whole or not at all, except for events that were accepted before. The queue holds up to two
+//! windows: one acknowledged, and one in flight. So granted credit can always be used, and the batch that uses up the
+//! rest is acknowledged late, when half a window is free again. A host never has to poll for credit.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -20,10 +19,10 @@ use super::host::HostId;
 use super::reading::read_event;
 use support::Responder;
 
-/// Of so many events it is remembered what they were. Older ones are taken to be what they were.
+/// The number of recent events whose bytes are compared with repetitions. Older repetitions are assumed equal.
 const REMEMBERED_EVENTS: usize = 4_096;
 
-/// The most bytes of notifications that wait. Nobody can refuse a notification, so beyond it the stream fails.
+/// Limit of queued notifications. They cannot be refused, so beyond it the stream fails.
 const MOST_UNACKNOWLEDGED: StreamCredit = StreamCredit { events: 65_536, bytes: 16 * 1024 * 1024 };
 
 #[derive(Debug)]
@@ -31,11 +30,11 @@ pub(super) struct Stream {
     pub(super) id: ModelRequestId,
     pub(super) host: HostId,
     window: StreamCredit,
-    /// HeldBatch while a batch is read, so batches are taken one after the other.
+    /// Locked while a batch is parsed, so that batches are accepted in order.
     intake: Mutex<Intake>,
-    /// Never held for long: the turn takes from it.
+    /// Locked only briefly: the turn takes from it.
     queue: Mutex<Queue>,
-    /// The host will send nothing more that counts, so that another request may take this one's place.
+    /// The host will send nothing more that counts, so another request may follow.
     settled: watch::Sender<bool>,
 }
 
@@ -50,13 +49,13 @@ struct Intake {
 struct Queue {
     ready: VecDeque<(StreamEvent, u64)>,
     ready_bytes: u64,
-    /// Taken and not acknowledged: it must not have effects yet.
+    /// Accepted and not acknowledged: it must not have effects yet.
     held: Option<HeldBatch>,
     held_bytes: u64,
     phase: StreamPhase,
     /// The end of the stream, which the turn gets after the events.
     last: Option<ModelFailure>,
-    /// Set when the runtime ended the stream: why the host is told to stop.
+    /// Set when the runtime ended the stream: the reason for the host.
     cancel: Option<ModelCancelReason>,
     waker: Option<Waker>,
 }
@@ -72,13 +71,13 @@ struct HeldBatch {
 enum StreamPhase {
     #[default]
     Open,
-    /// Terminal: nothing more is taken.
+    /// Ended: nothing more is accepted.
     Ended,
 }
 
-/// A batch that was read.
+/// A parsed batch.
 struct Batch {
-    /// With what each counts of the window's bytes.
+    /// Each with its size in the window.
     events: Vec<(StreamEvent, u64)>,
     is_last: bool,
 }
@@ -89,7 +88,7 @@ impl Stream {
         Self { id, host, window, intake: Mutex::default(), queue: Mutex::default(), settled }
     }
 
-    /// Takes a batch and acknowledges it, before the turn sees any of it.
+    /// Accepts a batch and acknowledges it, before the turn gets any of it.
     pub(super) fn take(
         &self,
         seq: u64,
@@ -130,7 +129,7 @@ impl Stream {
         };
         let mut queue = self.queue.lock();
         if queue.phase == StreamPhase::Ended {
-            // The turn was interrupted while the batch was read.
+            // The turn was interrupted while the batch was parsed.
             return responder.respond(Err(DelegationError::StreamClosed { next_seq: intake.next_seq }));
         }
         intake.advance(fresh);
@@ -139,7 +138,7 @@ impl Stream {
             self.settled.send_replace(true);
         }
         if let Some(before) = queue.held.take() {
-            // The responder to this batch will say what credit there is; the one before need not wait for that.
+            // The response to this batch will grant credit; the previous one need not wait for that.
             self.acknowledge(&mut queue, before);
         }
         let held = HeldBatch { events: batch.events, next_seq: intake.next_seq, responder };
@@ -148,17 +147,18 @@ impl Stream {
         self.release(&mut queue);
     }
 
-    /// The credit there is, if it is not enough for this.
+    /// The available credit, if it is too little for this batch.
     fn refused_credit(&self, queue: &Queue, fresh: &[Raw]) -> Option<StreamCredit> {
         let bytes = bytes_of(fresh);
-        // An event that is larger than the window waits until it is alone, and then counts as much as the window.
+        // An event larger than the window waits until the queue is empty, and then counts as a whole window.
         let fits = queue.events() + fresh.len() as u64 <= 2 * u64::from(self.window.events)
             && queue.bytes() + bytes.min(self.window.bytes) <= 2 * self.window.bytes
             && (bytes <= self.window.bytes || queue.events() == 0);
         (!fits).then(|| self.credit(queue))
     }
 
-    /// The form without acknowledgement. What it cannot take breaks the stream, since nobody hears of it.
+    /// The form without acknowledgement. A batch that cannot be accepted fails the stream, since the host gets no
+    /// error.
     pub(super) fn hear(&self, seq: u64, events: &[Raw]) -> Result<(), DelegationError> {
         let mut intake = self.intake.lock();
         let fresh = match self.admit(&intake, seq, events) {
@@ -194,7 +194,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Finds what of a batch is new.
+    /// The part of a batch that is new.
     fn admit<'a>(
         &self,
         intake: &Intake,
@@ -221,12 +221,12 @@ impl Stream {
         Ok(if is_before { Admitted::Before } else { Admitted::New(fresh) })
     }
 
-    /// Reads every event once. A bad one fails the turn, and nothing of its batch is taken.
+    /// Parses every event once. An invalid one fails the turn, and nothing of its batch is accepted.
     fn read(&self, intake: &Intake, fresh: &[Raw]) -> Result<Batch, DelegationError> {
         let mut batch = Batch { events: Vec::with_capacity(fresh.len()), is_last: false };
         let all = bytes_of(fresh).max(self.window.bytes);
         for (at, raw) in fresh.iter().enumerate() {
-            // Events after a terminal one are acknowledged and mean nothing.
+            // Events after a terminal one are acknowledged and ignored.
             if batch.is_last {
                 break;
             }
@@ -244,7 +244,7 @@ impl Stream {
         Ok(batch)
     }
 
-    /// Acknowledges what waits for it as soon as there is credit to give with it, and lets the turn see it.
+    /// Acknowledges the held batch as soon as there is credit to grant, and passes it to the turn.
     fn release(&self, queue: &mut Queue) {
         let is_over = queue.phase == StreamPhase::Ended;
         let events = u64::from(self.window.events);
@@ -254,7 +254,7 @@ impl Stream {
         }
     }
 
-    /// While the queue is locked, so before anything that the turn makes of the events.
+    /// Called with the queue locked, so before any effect of the events.
     fn acknowledge(&self, queue: &mut Queue, held: HeldBatch) {
         let HeldBatch { events, next_seq, responder } = held;
         queue.held_bytes = 0;
@@ -270,7 +270,7 @@ impl Stream {
         ModelStreamEventResponse { next_seq: intake.next_seq, credit: self.credit(queue), duplicate }
     }
 
-    /// How much may be sent beyond what is acknowledged.
+    /// The credit beyond what is acknowledged.
     fn credit(&self, queue: &Queue) -> StreamCredit {
         if queue.phase == StreamPhase::Ended {
             return StreamCredit { events: 0, bytes: 0 };
@@ -283,7 +283,7 @@ impl Stream {
         }
     }
 
-    /// The host ended the stream without a terminal event. One that has ended stays as it is.
+    /// The host ended the stream without a terminal event. No effect on a stream that has ended.
     pub(super) fn end(&self, failure: ModelFailure) {
         let mut queue = self.queue.lock();
         if queue.phase == StreamPhase::Open {
@@ -296,12 +296,12 @@ impl Stream {
         self.settled.send_replace(true);
     }
 
-    /// The runtime gives the stream up: the host is to be told, and the turn.
+    /// The runtime ends the stream: host and turn are notified.
     fn break_off(&self, failure: ModelFailure) {
         self.queue.lock().break_off(failure);
     }
 
-    /// Nobody takes events any more. Says why the host must be told to stop, if it must.
+    /// Events are no longer taken. Returns the cancel reason for the host, if it must be told to stop.
     pub(super) fn close(&self, otherwise: ModelCancelReason) -> Option<ModelCancelReason> {
         let next_seq = {
             let mut intake = self.intake.lock();
@@ -327,13 +327,13 @@ impl Stream {
         self.settled.send_replace(true);
     }
 
-    /// Returns when another request may take this one's place.
+    /// Returns when another request may follow.
     pub(super) async fn settled(&self) {
         // The sender lives as long as this stream.
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
-    /// The next event; after the last one, `None`.
+    /// The next event; `None` after the last one.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<StreamEvent, ModelFailure>>> {
         let mut queue = self.queue.lock();
         if let Some((event, bytes)) = queue.ready.pop_front() {
@@ -355,7 +355,7 @@ impl Stream {
 }
 
 enum Admitted<'a> {
-    /// All of it was taken before.
+    /// All of it was accepted before.
     Before,
     New(&'a [Raw]),
 }
@@ -371,7 +371,7 @@ impl Intake {
         }
     }
 
-    /// The first of these that is not what it was.
+    /// The first of these events that differs from its earlier version.
     fn mismatch(&self, seq: u64, again: &[Raw]) -> Option<u64> {
         let oldest = self.next_seq - self.seen.len() as u64;
         let differs = |(seq, raw): &(u64, &Raw)| {

@@ -1,4 +1,4 @@
-//! Streams at their limits: credit, silence, cancellation, and who may say what.
+//! Streams at their limits: credit, silence, cancellation, and foreign hosts.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Table {
         PreparedRequest { body, metadata }
     }
 
-    /// An attempt whose disposition has been given.
+    /// An attempt with a disposition.
     async fn opened(&self, attempt: u32) -> (EventStream, Arc<Stream>) {
         let mut reading = self.transport.open(Self::request(attempt));
         let opened = reading.next().await;
@@ -71,7 +71,7 @@ fn completed() -> Raw {
     Raw::parse(json!({"type": "response.completed", "response": {"id": "r"}}).to_string()).expect("JSON")
 }
 
-/// The answer, or where it will be once it is given.
+/// The response, or where it will be stored.
 fn take(stream: &Stream, seq: u64, events: &[Raw]) -> Arc<Mutex<Option<Taken>>> {
     let place = Arc::new(Mutex::new(None));
     let given = place.clone();
@@ -94,12 +94,12 @@ async fn failure_of(reading: &mut EventStream) -> ModelFailure {
 }
 
 #[tokio::test]
-async fn credit_is_given_as_long_as_somebody_reads_and_never_more_than_the_window() {
+async fn credit_is_granted_while_the_turn_reads_and_never_exceeds_the_window() {
     let table = Table::new(&json!({"windowEvents": 4, "windowBytes": 100_000}));
     let (mut reading, stream) = table.opened(1).await;
     let first = now(&take(&stream, 0, &deltas(0, 4))).expect("taken");
     assert_eq!((first.next_seq, first.credit.events, first.duplicate), (4, 4, false));
-    // The last of the credit: its answer waits until there is more to give.
+    // Uses up the credit: its response waits until there is more to grant.
     let second = take(&stream, 4, &deltas(4, 4));
     assert_eq!(*second.lock(), None);
     let over = now(&take(&stream, 8, &deltas(8, 1)));
@@ -110,7 +110,7 @@ async fn credit_is_given_as_long_as_somebody_reads_and_never_more_than_the_windo
     }
     let second = now(&second).expect("acknowledged");
     assert_eq!((second.next_seq, second.credit.events), (8, 2));
-    // A batch that comes while another waits lets that one go, and waits in its place.
+    // A batch that arrives while another waits releases that one, and waits itself.
     let third = take(&stream, 8, &deltas(8, 2));
     assert_eq!(*third.lock(), None);
     let fourth = take(&stream, 10, &[]);
@@ -128,7 +128,7 @@ async fn credit_is_given_as_long_as_somebody_reads_and_never_more_than_the_windo
 }
 
 #[tokio::test]
-async fn one_event_larger_than_the_window_is_taken_when_it_is_alone() {
+async fn an_event_larger_than_the_window_is_accepted_alone() {
     let table = Table::new(&json!({"windowEvents": 64, "windowBytes": 300}));
     let (mut reading, stream) = table.opened(1).await;
     now(&take(&stream, 0, &deltas(0, 1))).expect("taken");
@@ -146,7 +146,7 @@ async fn the_same_number_with_other_bytes_ends_the_request() {
     let table = Table::new(&json!({}));
     let (mut reading, stream) = table.opened(1).await;
     now(&take(&stream, 0, &deltas(0, 3))).expect("taken");
-    // Beginning with what was taken before, only the rest is new.
+    // It overlaps an accepted batch; only the rest is new.
     let overlapping = now(&take(&stream, 1, &deltas(1, 3))).expect("taken");
     assert_eq!((overlapping.next_seq, overlapping.duplicate), (4, false));
     let other = now(&take(&stream, 2, &[delta("other"), delta("3")]));
@@ -213,7 +213,7 @@ async fn notifications_are_bounded_and_a_gap_in_them_is_fatal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_host_is_told_to_stop_and_the_turn_tries_again() {
+async fn a_request_of_a_silent_host_is_cancelled_and_retried() {
     let table = Table::new(&json!({"firstEventTimeoutMs": 50, "idleTimeoutMs": 20}));
     let (mut reading, stream) = table.opened(1).await;
     let failure = failure_of(&mut reading).await;
@@ -271,7 +271,7 @@ async fn one_request_is_under_way_at_a_time() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_before_somebody_listens_or_after_it_was_refused() {
+async fn nothing_is_sent_before_the_first_poll_or_after_a_refusal() {
     let table = Table::new(&json!({}));
     drop(table.transport.open(Table::request(1)));
     assert_eq!((table.host.requests(), table.host.canceled.lock().len()), (0, 0));
@@ -286,7 +286,7 @@ async fn nothing_is_sent_before_somebody_listens_or_after_it_was_refused() {
 }
 
 #[tokio::test]
-async fn only_the_host_of_the_thread_may_speak_of_its_requests() {
+async fn only_the_threads_host_may_send_events() {
     let table = Table::new(&json!({}));
     let (mut reading, stream) = table.opened(1).await;
     let id = table.host.last_request();
@@ -295,7 +295,7 @@ async fn only_the_host_of_the_thread_may_speak_of_its_requests() {
     let unknown = table.session.stream(table.host.number(), &ModelRequestId::new("u1:9:a1")).map(|_| ());
     assert_eq!(unknown, Err(DelegationError::UnknownRequest(ModelRequestId::new("u1:9:a1"))));
     now(&take(&stream, 0, &[delta("a"), completed(), delta("b")])).expect("taken");
-    // Late words about what has ended change nothing.
+    // Late messages about an ended stream have no effect.
     stream.end(failure::gone());
     table.session.detach(table.host.number());
     assert!(matches!(reading.next().await, Some(Ok(StreamEvent::TextDelta { .. }))));

@@ -1,4 +1,4 @@
-//! The terms of a host that opens a thread: what it asks for, and what it gets.
+//! The terms of a host that opens a thread: requested and granted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::error::DelegationError;
 use super::host::Host;
 use super::session::{HostSession, filled};
 
-/// The wire this runtime speaks.
+/// The version of the delegation protocol.
 pub const DELEGATION_VERSION: u32 = 1;
 
-/// The part of it that can be done.
+/// The supported features.
 pub const DELEGATION_FEATURES: &[DelegationFeature] = &[
     DelegationFeature::ModelTransport,
     DelegationFeature::ClientRollout,
@@ -29,15 +29,15 @@ pub const DELEGATION_FEATURES: &[DelegationFeature] = &[
     DelegationFeature::CommandUser,
 ];
 
-/// Windows beyond these would let one stream take the memory of all.
+/// Larger windows would let one stream use too much memory.
 const MOST_WINDOW_EVENTS: u32 = 65_536;
 const MOST_WINDOW_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The request as far as it can be honoured, before there is a thread.
+/// The granted part of a request, before the thread is opened.
 #[derive(Debug, Default)]
 pub struct Terms {
     host: Option<Arc<dyn Host>>,
-    /// With every default filled in. Unset when nothing was asked for.
+    /// With every default filled in. Unset when nothing was requested.
     delegation: Option<ThreadDelegation>,
     ownership: Option<RolloutOwnership>,
 }
@@ -57,7 +57,7 @@ impl Terms {
         Ok(Self { host: Some(host), delegation: Some(delegation), ownership })
     }
 
-    /// A child is opened on the terms of its parent.
+    /// A child gets the terms of its parent.
     pub fn of_child(parent: Option<&HostSession>, host_keeps_record: bool) -> Self {
         let Some(session) = parent else { return Self::default() };
         let ownership = host_keeps_record.then_some(RolloutOwnership::Client);
@@ -68,7 +68,7 @@ impl Terms {
         self.delegation.as_ref().is_some_and(|terms| terms.mode == DelegationMode::Full)
     }
 
-    /// The host keeps the record, and nobody else does.
+    /// Only the host keeps the record.
     pub fn host_keeps_record(&self) -> bool {
         self.ownership == Some(RolloutOwnership::Client)
     }
@@ -77,12 +77,12 @@ impl Terms {
         self.host.as_ref().is_some_and(|host| host.agreed().features.contains(feature))
     }
 
-    /// The caller agreed on something, so it is told which tools there are.
+    /// The caller has a host capability, so its response lists the tools.
     pub fn has_host(&self) -> bool {
         self.host.is_some()
     }
 
-    /// Pending operations are shown with the names they have in the record.
+    /// Pending operations are shown with their recorded ids.
     pub fn shows_operations(&self) -> bool {
         self.has_agreed(&DelegationFeature::Operations)
     }
@@ -97,12 +97,12 @@ impl Terms {
         }
     }
 
-    /// Who keeps the record, where that was asked.
+    /// Who keeps the record, if requested.
     pub fn ownership(&self) -> Option<RolloutOwnership> {
         self.ownership
     }
 
-    /// The host's provider, instead of every configured one. It has no address and needs no key here.
+    /// The host's provider, which replaces every configured one. It needs no URL and no key here.
     pub fn provider(&self) -> Option<ProviderConfig> {
         let provider = self.delegation.as_ref().filter(|_| self.is_full())?.provider.as_ref()?;
         Some(ProviderConfig {
@@ -148,8 +148,7 @@ impl Delegation {
         Ok(Some(session))
     }
 
-    /// A host asks to attach to a thread that is in memory. Where the host before it keeps the record, that host is not
-    /// waited for any longer.
+    /// A host is about to attach to a loaded thread. If the previous host keeps the record, it is no longer awaited.
     pub fn expect(&self, thread: &ThreadId, terms: &Terms) -> Result<(), DelegationError> {
         let session = self.session_for(thread, terms)?;
         if let (Some(session), Some(host), true) = (session, &terms.host, terms.host_keeps_record()) {
@@ -158,7 +157,7 @@ impl Delegation {
         Ok(())
     }
 
-    /// Attaches the host to a thread that is in memory, if it asks for that. Others may listen without a session.
+    /// Attaches the host to a loaded thread, if it requests that. Other clients may subscribe without a session.
     pub fn attach(&self, thread: &ThreadId, terms: &Terms) -> Result<bool, DelegationError> {
         let (Some(host), Some(session)) = (&terms.host, self.session_for(thread, terms)?) else {
             return Ok(false);
@@ -167,7 +166,7 @@ impl Delegation {
         Ok(true)
     }
 
-    /// The session to attach to, if the host asks for one that it may have.
+    /// The session to attach to, if the host requests one that it may have.
     fn session_for(
         &self,
         thread: &ThreadId,
@@ -187,7 +186,7 @@ impl Delegation {
     }
 }
 
-/// Refused by name: half of what was asked for would be worse than none of it.
+/// Refuses the first unsupported field: a partial grant would be worse than none.
 fn check(
     asked: &ThreadDelegation,
     agreed: &HostDelegationAgreed,
@@ -206,7 +205,7 @@ fn check(
     }
     let mut effective = asked.clone();
     if asked.mode == DelegationMode::Direct {
-        // They would have no effect, and the host is told so.
+        // They would have no effect, and the host is notified of that.
         (effective.provider, effective.stream) = (None, None);
         return Ok(effective);
     }

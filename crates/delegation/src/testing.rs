@@ -1,4 +1,4 @@
-//! A host for the tests of this folder, and the terms it asks for.
+//! A host for the tests of this crate, and its terms.
 
 use parking_lot::Mutex;
 
@@ -15,13 +15,13 @@ use futures_util::future::BoxFuture;
 
 pub(super) const THREAD: &str = "0198f0a0-0000-7000-8000-00000000abcd";
 
-/// Accepts every request, and cancels where asked to.
+/// Accepts every request, and cancels when asked to.
 #[derive(Debug)]
 pub(super) struct ScriptedHost {
     agreed: HostDelegationAgreed,
     pub(super) asked: Mutex<Vec<ModelRequestParams>>,
     pub(super) canceled: Mutex<Vec<ModelCancelParams>>,
-    /// Unset: the host says nothing.
+    /// Unset: the host does not respond.
     pub(super) disposition: Mutex<Option<ModelRequestResponse>>,
     /// The remaining time of the lease when an append is acknowledged. Unset: the host is gone.
     pub(super) valid_for_ms: Mutex<Option<u64>>,
@@ -128,7 +128,7 @@ impl Host for ScriptedHost {
     }
 }
 
-/// Full delegation to a provider that can do everything, with these stream options.
+/// Full delegation to a provider that supports everything, with these stream options.
 pub(super) fn terms(stream: &Value) -> ThreadDelegation {
     let capabilities = json!({
         "wire": "responses", "freeformTools": true, "hostedTools": ["web_search"], "reasoningReplay": "opaque",

@@ -1,5 +1,5 @@
-//! Which tools a thread has and who decides about their calls, where a host chose that. Checked before there is a
-//! thread: what cannot be honoured is refused by name.
+//! The tools of a thread and their approvers, as chosen by a host. Checked before the thread is opened: unsupported
+//! choices are refused by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::dynamic_tools::check_dynamic_tools;
 use crate::host_choices::HostChoices;
 use crate::{DelegationError, Terms};
 
-/// The tools a host asked for, with every built-in under the name that an offer lists it by.
+/// The requested tools, with every built-in under the name in an offer.
 pub fn asked_tool_set(
     asked: Option<&ToolSet>,
     terms: &Terms,
@@ -29,7 +29,7 @@ pub fn asked_tool_set(
     Ok(Some(Box::new(checked(asked)?)))
 }
 
-/// The older fields say the same in another way, so that one of the two would have to lose.
+/// The older fields contradict a tool set.
 pub fn refuse_beside(field: &str) -> DelegationError {
     let problem = format!("cannot be used together with {field}, which it takes the place of");
     invalid("invalidToolSet", "toolSet", problem)
@@ -55,7 +55,7 @@ fn checked(asked: &ToolSet) -> Result<ToolSet, DelegationError> {
     Ok(set)
 }
 
-/// Each field has one mode it means something in.
+/// Each field belongs to one mode.
 fn check_mode(asked: &ToolSet) -> Result<(), DelegationError> {
     let filter = asked.builtin.as_ref();
     let allows = filter.is_some_and(|filter| filter.allow.is_some());
@@ -134,7 +134,7 @@ fn plain(tool: &ToolSetTool) -> DynamicToolSpec {
 }
 
 impl HostChoices {
-    /// A set of tools says all there is to say about them.
+    /// A tool set replaces the other fields.
     pub fn with_tool_set(mut self, tool_set: Option<Box<ToolSet>>) -> Self {
         if tool_set.is_some() {
             (self.tool_set, self.builtin_tools) = (tool_set, None);
@@ -142,7 +142,7 @@ impl HostChoices {
         self
     }
 
-    /// Only these built-in tools. Unset: whatever the model and the configuration give.
+    /// Only these built-in tools. Unset: from the model and the configuration.
     pub fn allowed(&self) -> Option<Vec<String>> {
         match &self.tool_set {
             Some(set) if set.mode == ToolSetMode::Replace => {
@@ -153,7 +153,7 @@ impl HostChoices {
         }
     }
 
-    /// These as well, though the model and the configuration do not give them.
+    /// Additional tools that the model and the configuration do not enable.
     pub fn added(&self) -> &[String] {
         match &self.tool_set {
             Some(set) if set.mode == ToolSetMode::Additive => {
@@ -163,7 +163,7 @@ impl HostChoices {
         }
     }
 
-    /// Never these: they are denied, or a tool of the host's has their place.
+    /// Tools that are denied, or replaced by one of the host's.
     pub fn denied(&self, registry: &Registry) -> Vec<String> {
         let Some(set) = &self.tool_set else { return Vec::new() };
         let mut denied = set.builtin.as_ref().and_then(|filter| filter.deny.clone()).unwrap_or_default();
@@ -172,7 +172,7 @@ impl HostChoices {
         denied
     }
 
-    /// The tools the host runs. Unset: no set of tools says.
+    /// The tools that the host runs. Unset without a tool set.
     pub fn dynamic_tools(&self) -> Option<Arc<[DynamicToolSpec]>> {
         self.tool_set.as_ref().map(|set| set.dynamic.iter().map(plain).collect())
     }
@@ -182,7 +182,7 @@ impl HostChoices {
         tool.and_then(|tool| tool.effects).unwrap_or_default()
     }
 
-    /// Calls of these tools, by every name they answer to, are asked about each time they are made.
+    /// Tools with approval for each call, by all their names.
     pub fn asked_about(&self, registry: &Registry) -> BTreeSet<String> {
         let asked = |name: &&str| {
             let tool = registry.listed_name(name).unwrap_or(name);
@@ -191,7 +191,7 @@ impl HostChoices {
         registry.asking().filter(asked).map(str::to_owned).collect()
     }
 
-    /// No patch is applied, not even one that comes as a command.
+    /// All patches are refused, including those inside commands.
     pub fn refuses_patches(&self, registry: &Registry) -> bool {
         const PATCH: &str = "apply_patch";
         let is_named = |names: &[String]| names.iter().any(|name| name == PATCH);
@@ -221,8 +221,7 @@ impl HostChoices {
         }
     }
 
-    /// Has every call decided about by whom the host chose. What the model provider runs by itself cannot be asked
-    /// about or refused, so it is left out instead.
+    /// Sets the approver of every call. Tools that the model provider runs cannot be asked about, so they are removed.
     pub fn govern(&self, tools: &mut Vec<ToolSpec>, registry: &Registry) {
         tools.retain_mut(|spec| {
             let rule = self.rule_of(spec, registry);
@@ -236,7 +235,7 @@ impl HostChoices {
         });
     }
 
-    /// The tools as a host is told of them: those that are advertised, and those the model has to look for.
+    /// The tools for a host: the advertised ones, and those found by search.
     pub fn effective_tools(
         &self,
         tools: &[ToolSpec],
@@ -256,7 +255,7 @@ impl HostChoices {
     }
 }
 
-/// The same for the same tools under the same rules, in this process and any other.
+/// Equal for the same tools under the same rules, in any process.
 pub fn tool_set_digest(effective: &[EffectiveTool]) -> String {
     digest_of(&json!(effective))
 }
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_by_name() {
+    fn invalid_tool_sets_are_refused_by_field() {
         let host = |tools: Value| json!({"default": "runtime", "perTool": tools});
         let cases = [
             (json!({"mode": "default"}), None),
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_hold_for_every_name_of_a_tool() {
+    fn rules_apply_to_every_name_of_a_tool() {
         let registry = Registry::builtin();
         let choices = choices(json!({
             "mode": "additive",
@@ -449,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_are_refused_where_their_tool_is_not_there() {
+    fn patches_are_refused_without_their_tool() {
         let registry = Registry::builtin();
         assert!(!HostChoices::default().refuses_patches(&registry));
         let never = json!({"default": "never"});

@@ -1,4 +1,4 @@
-//! Carries model requests by way of the host. To the turn it is a transport like any other.
+//! Sends model requests through the host. To the turn it is a transport like any other.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::session::{HostSession, RequestLane};
 use super::stream::Stream;
 use futures_util::future::BoxFuture;
 
-/// How long a canceled request may keep the next one waiting.
+/// How long a cancelled request may delay the next one.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
-/// The host of a thread as the carrier of its model requests.
+/// The transport of a thread whose host carries its requests.
 #[derive(Debug, Clone)]
 pub struct DelegatedTransport {
     session: Arc<HostSession>,
@@ -49,7 +49,7 @@ impl ModelTransport for DelegatedTransport {
     }
 }
 
-/// One attempt. Dropped early, the host is told to stop.
+/// One attempt. Dropped early, it cancels the request at the host.
 struct Carrying {
     session: Arc<HostSession>,
     host: Arc<dyn Host>,
@@ -58,7 +58,7 @@ struct Carrying {
 }
 
 enum CarrierState {
-    /// Nobody has asked for an event yet, so nothing is sent.
+    /// Not polled yet, so nothing is sent.
     Waiting(Option<(RequestIds, PreparedRequest)>),
     Asking(BoxFuture<'static, Result<(), ModelFailure>>),
     Reading {
@@ -112,7 +112,7 @@ impl EventSource for Carrying {
 }
 
 impl Carrying {
-    /// From here on the host may send events. They wait until it has said that it carries the request.
+    /// Registers the stream and asks the host. Events may arrive before its disposition, and wait for it.
     fn ask(
         &self,
         ids: &RequestIds,
@@ -158,7 +158,7 @@ impl Carrying {
         failure
     }
 
-    /// Ends the attempt, and tells the host if it does not know.
+    /// Ends the attempt, and notifies the host if necessary.
     fn stop(&mut self, otherwise: ModelCancelReason) {
         let was_asked = matches!(self.state, CarrierState::Asking(_) | CarrierState::Reading { .. });
         self.state = CarrierState::Ended;
@@ -169,7 +169,7 @@ impl Carrying {
         }
     }
 
-    /// In the background: whoever gave up the request does not wait for the host to hear of it.
+    /// In the background: the caller need not wait for the host.
     fn cancel(&self, reason: ModelCancelReason) {
         let stream = self.stream.clone();
         let Ok(background) = tokio::runtime::Handle::try_current() else { return stream.settle() };
@@ -180,7 +180,7 @@ impl Carrying {
         });
         background.spawn(async move {
             let ended = async {
-                // The host still ends the stream, unless there is nothing to end.
+                // The host still ends the stream, unless it already has.
                 if let Ok(ModelCancelResponse { disposition: ModelCancelDisposition::Canceled }) = asked.await
                 {
                     stream.settled().await;
@@ -205,10 +205,10 @@ impl Drop for Carrying {
     }
 }
 
-/// How long the turn has been waiting for an event. The time it takes for the events it has does not count.
+/// How long the turn has waited for an event. The time it takes to handle events does not count.
 struct SilenceTimer {
     patience: Duration,
-    /// Made with the first wait and set again for each.
+    /// Created with the first wait, and reset for each.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
@@ -223,7 +223,7 @@ impl SilenceTimer {
         self.patience = patience;
     }
 
-    /// Ready when it has been too long, with how long that was.
+    /// Ready when the wait is too long, with its length.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Duration> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.patience)));
         if !std::mem::replace(&mut self.is_waiting, true) {

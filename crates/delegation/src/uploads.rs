@@ -1,4 +1,4 @@
-//! Histories that arrive in parts, kept until a thread is made of them. Bounded: what nobody comes for makes way.
+//! Histories that arrive in parts, stored until a thread is opened with them. Limited: the oldest are dropped.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{DelegationError, HostId};
 
-/// Histories of so many threads may be on their way at a time.
+/// Limit of incomplete histories.
 const MOST_THREADS: usize = 32;
 const MOST_PARTS: u32 = 4_096;
 const MOST_ITEMS: usize = 2_000_000;
@@ -30,7 +30,7 @@ fn invalid(code: &'static str, field: &str, problem: String) -> DelegationError 
 }
 
 impl Uploads {
-    /// The same part again takes the place of the first: a host that is unsure may send it twice.
+    /// A repeated part replaces the first: a host may send it again if unsure.
     pub fn add(
         &self,
         host: HostId,
@@ -60,7 +60,7 @@ impl Uploads {
         Ok(RolloutLoadResponse { received })
     }
 
-    /// All parts of a thread's history, in order and as announced.
+    /// All parts of a thread's history, in order and complete.
     pub fn take(
         &self,
         thread: &ThreadId,
@@ -88,7 +88,7 @@ impl Uploads {
         Ok(items)
     }
 
-    /// A host that is gone will not come for them.
+    /// The host disconnected, so its uploads are dropped.
     pub fn forget(&self, host: HostId) {
         self.0.lock().retain(|upload| upload.host != host);
     }

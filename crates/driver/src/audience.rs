@@ -11,21 +11,21 @@ use protocol::{
 
 /// The clients of a thread, as the runtime sees them.
 pub trait Audience: Send + Sync {
-    /// Delivers in order. Taking long slows this thread down and no other.
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()>;
+    /// Delivers in order. A slow delivery delays this thread and no other.
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()>;
 
-    /// Asks for a client's own tool to be run. `Err` says why there is no usable answer. Dropping the future withdraws
-    /// the question.
+    /// Asks a client to run its own tool. `Err` says why there is no usable answer. Dropping the future withdraws the
+    /// request.
     fn call_tool(
         &self,
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>>;
 
-    /// Asks what a tool wants to know. `Err` says why there is no answer, which is never a yes. Dropping the future
+    /// Asks a question of a tool. `Err` says why there is no answer and never counts as approval. Dropping the future
     /// withdraws the question.
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, String>>;
 
-    /// Asks the client that keeps its own ChatGPT tokens for fresh ones. `Err` says why there are none.
+    /// Requests fresh ChatGPT tokens from the client that manages them. `Err` says why there are none.
     fn refresh_tokens(
         &self,
         _params: ChatgptAuthTokensRefreshParams,
@@ -33,14 +33,14 @@ pub trait Audience: Send + Sync {
         Box::pin(std::future::ready(Err("no client keeps tokens".to_owned())))
     }
 
-    /// A thread that no client asked for is there, and everybody may listen.
+    /// A thread was opened that no client requested; any client may subscribe.
     fn appeared(&self, _thread: &ThreadId) {}
 
-    /// Such a thread was put away.
+    /// Such a thread was closed.
     fn left(&self, _thread: &ThreadId) {}
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn Audience + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Audience")

@@ -1,4 +1,4 @@
-//! Ids of threads and turns: made so that they sort by time.
+//! Ids of threads and turns, which sort by time.
 
 use parking_lot::Mutex;
 
@@ -21,7 +21,7 @@ impl IdMaker {
         TurnId::new(self.uuid(stamp))
     }
 
-    /// For something a client watches.
+    /// An id for something a client watches.
     pub fn watch(&self, stamp: Stamp) -> String {
         self.uuid(stamp)
     }
@@ -45,7 +45,7 @@ impl IdMaker {
             };
             *last
         };
-        // The counter is what follows the time; the rest is random.
+        // The counter follows the time; the rest is random.
         let mut tail = [0; 10];
         tail[..2].copy_from_slice(&count.to_be_bytes());
         tail[2..].copy_from_slice(&mix(stamp.entropy as u64).to_be_bytes());
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_made_one_after_another_sort_that_way() {
+    fn ids_sort_in_the_order_they_were_made() {
         let maker = IdMaker::default();
         let ids: Vec<ThreadId> =
             (0..10_000).map(|n| maker.thread(Stamp { now_ms: 1_700_000_000_000, entropy: n })).collect();
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_follow_from_the_stamp_alone() {
+    fn ids_depend_on_the_stamp_alone() {
         let stamp = Stamp { now_ms: 1_700_000_000_000, entropy: 7 << 64 | 9 };
         let maker = IdMaker::default();
         assert_eq!(maker.thread(stamp).as_str(), "018bcfe5-6800-7000-aeaf-52febe706064");

@@ -1,5 +1,5 @@
-//! Owns one thread at work: the actor that drives the engine and performs its effects exactly as they are emitted, and the
-//! handle that talks to it. Must not know how threads are opened, listed or found, nor JSON-RPC.
+//! Owns a running thread: the actor that drives the engine and performs its effects exactly as emitted, and the handle
+//! that sends it commands. Must not know how threads are opened, listed or found, nor JSON-RPC.
 
 mod audience;
 mod ids;
@@ -18,7 +18,7 @@ pub use thread::hooks::ThreadHooks;
 pub use thread::images::images_folder;
 pub use thread::notify::NotifyCommand;
 pub use thread::recover::{agreed_rules, recover};
-pub use thread::resume_turn::{UnheardInput, is_resumable, pending, resolve};
+pub use thread::resume_turn::{UndeliveredInput, is_resumable, pending, resolve};
 pub use thread::settings::{SettingsChange, StepMaker, StepWork, ThreadSettings};
 pub use thread::tool_jobs::{Progress, ToolJob, ToolRunner};
 pub use tool_settings::ToolSettings;

@@ -1,4 +1,4 @@
-//! The services that live as long as the process, apart from the parts of one thread.
+//! Services shared by all threads of the process.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Services {
     pub tracer: Tracer,
 }
 
-/// The time together with randomness, of which ids are made.
+/// Time and randomness, from which ids are made.
 pub trait ClockExt {
     fn stamp(&self) -> Stamp;
 }
@@ -51,22 +51,22 @@ pub struct ThreadPlan {
     /// Set for a resumed thread of the reference, which gets a journal with its first write.
     pub rollout: Option<Box<ReferenceRollout>>,
     pub ephemeral: bool,
-    /// Set where the host keeps the record.
+    /// Set if the host keeps the record.
     pub host_record: Option<Box<HostRecord>>,
-    /// The host that works for the thread.
+    /// The thread's host.
     pub session: Option<Arc<HostSession>>,
     pub settings: ThreadSettings,
     pub transport: Arc<dyn ModelTransport>,
-    /// Records that the thread's last process did not get to write.
+    /// Records that the thread's last process did not write.
     pub recovered: Vec<RolloutRecord>,
     /// State that its tools share.
     pub bench: Arc<Bench>,
     pub hooks: Arc<ThreadHooks>,
-    /// The program that hears of completed turns.
+    /// The program that is notified of completed turns.
     pub notify: Arc<NotifyCommand>,
 }
 
-/// Starts the actor of a thread. It runs until its last handle is dropped or it is closed.
+/// Starts the actor of a thread. It runs until it is closed or its last handle is dropped.
 pub fn open_thread(services: Services, plan: ThreadPlan) -> ThreadHandle {
     Actor::spawn(services, plan)
 }

@@ -10,29 +10,29 @@ use tools::Suggestion;
 /// The configuration of a thread's tools.
 #[derive(Debug, Clone)]
 pub struct ToolSettings {
-    /// Keys of the features that are on.
+    /// Keys of the enabled features.
     pub features: BTreeSet<String>,
     pub login_shell: bool,
     pub view_image: Option<bool>,
-    /// Under the sandbox at hand, and without any.
+    /// With a sandbox, and without one.
     pub web_search: (WebSearchMode, WebSearchMode),
     pub web_search_options: Option<WebSearchToolConfig>,
-    /// Which child agents there may be.
+    /// Which child agents may be started.
     pub agents: AgentOptions,
-    /// The provider's wire has tools that the provider runs and tools that take plain text: the Responses wire alone.
+    /// The provider's wire supports hosted tools and tools with plain text input: only the Responses wire does.
     pub has_hosted_tools: bool,
     /// The provider takes images.
     pub takes_images: bool,
-    /// The provider lets a model make several calls at once.
+    /// The provider supports parallel tool calls.
     pub parallel_calls: bool,
-    /// Runs scripts, where a feature has any.
+    /// The Node.js program that runs scripts, if a feature needs it.
     pub node: Option<PathBuf>,
     /// Plugins that may be suggested to the user.
     pub suggestions: Vec<Suggestion>,
 }
 
 impl Default for ToolSettings {
-    /// No feature is on, so only what every model has is offered.
+    /// No feature is enabled, so only the basic tools are offered.
     fn default() -> Self {
         Self {
             features: BTreeSet::new(),
@@ -51,7 +51,7 @@ impl Default for ToolSettings {
 }
 
 impl ToolSettings {
-    /// Whether the feature of this key is on.
+    /// Whether the feature with this key is enabled.
     pub fn has(&self, key: &str) -> bool {
         self.features.contains(key)
     }

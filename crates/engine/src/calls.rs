@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{Proposal, Step};
 
-/// The tool that answers searches which the provider has its own form for.
+/// The tool that answers searches in the provider's own format.
 pub const TOOL_SEARCH: &str = "tool_search";
 
-/// A call to be carried out.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     pub call_id: String,
@@ -22,11 +22,11 @@ pub struct ToolCall {
 /// The arguments that the model gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolPayload {
-    /// JSON, not yet parsed: what is wrong with it is for the model to read.
+    /// JSON, not yet parsed: the model reads the errors in it.
     Function { arguments: String },
     /// Free text.
     Custom { input: String },
-    /// The provider's own way to search for tools, with JSON as for a function.
+    /// A tool search in the provider's own format, with JSON arguments.
     Search { arguments: String },
 }
 
@@ -36,37 +36,37 @@ pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
     pub(crate) began_ms: i64,
     pub(crate) runner: Runner,
-    /// May run beside others that may too.
+    /// May run in parallel with other such calls.
     pub(crate) parallel: bool,
     /// The proposal that is being decided or carried out.
     pub(crate) active: Option<Box<ActiveProposal>>,
     pub(crate) output: Option<FunctionCallOutputBody>,
-    /// Set for a call of a script that works elsewhere than the turn: the turn's step, in the script's environments.
+    /// The turn's step with the script's environments, for a call of a script that began in other ones.
     pub(crate) step: Option<Arc<Step>>,
 }
 
-/// Who was asked.
+/// Who the call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
-    /// Nobody yet: others have to end first.
+    /// None yet: other calls have to end first.
     Waiting,
     Tool,
     Client,
-    /// The host was asked whether it may be called.
+    /// The host, which decides whether the tool may be called.
     Gate,
     Nobody,
 }
 
-/// The latest proposal of a call, and how far it has come.
+/// The latest proposal of a call, and its state.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveProposal {
     pub(crate) proposal: Proposal,
     pub(crate) stage: ProposalStage,
-    /// From 1. More when an outcome was lost and it was decided to try again.
+    /// Starts at 1. Larger when the outcome of an attempt was lost and the host decided to try again.
     pub(crate) attempt: u32,
-    /// Clients saw the item begin and not yet end.
+    /// Clients were notified of the item's start and not of its end.
     pub(crate) item_open: bool,
-    /// A question that came up while it runs. It is no operation: it ends with the call.
+    /// A question asked while the call runs. It is not an operation: it ends with the call.
     pub(crate) beside: Option<Box<Proposal>>,
     /// Set while the automatic reviewer decides instead of a client.
     pub(crate) assessment: Option<Box<Assessment>>,
@@ -76,7 +76,7 @@ pub(crate) struct ActiveProposal {
 #[derive(Debug, Clone)]
 pub(crate) struct Assessment {
     pub(crate) attempt: u64,
-    /// The answer as far as it has come.
+    /// The answer received so far.
     pub(crate) text: String,
     /// The judged action, for clients.
     pub(crate) action: Value,
@@ -86,13 +86,13 @@ pub(crate) struct Assessment {
 pub(crate) enum ProposalStage {
     /// A client was asked.
     Asked,
-    /// In the record as begun.
+    /// Recorded as started.
     Begun,
     Over,
 }
 
 impl OpenCall {
-    /// The item that goes back to the model.
+    /// The output item for the model.
     pub(crate) fn answer(&self, output: FunctionCallOutputBody) -> ResponseItem {
         let call_id = self.call.call_id.clone();
         match self.call.payload {
@@ -130,17 +130,17 @@ impl OpenCall {
     }
 }
 
-/// Why a call that ran runs no more.
+/// Why a running call was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoppedBy {
     User,
-    /// The process ends, or the turn waits for its host to come back.
+    /// The process stops, or the turn waits for its host to reconnect.
     Departure,
-    /// Nothing it did could be kept.
+    /// The record failed, so its results could not be saved.
     Record,
 }
 
-/// The call in a finished item, if it is one the runtime answers.
+/// The call in a finished item, if the runtime has to answer it.
 pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
     match item {
         ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => Some(ToolCall {
@@ -175,7 +175,7 @@ pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
     }
 }
 
-/// The tools in the output of a search. One that failed found none.
+/// The tools in the output of a search. A failed search found none.
 fn found_tools(output: &FunctionCallOutputBody) -> Vec<Value> {
     match output {
         FunctionCallOutputBody::Text(text) => serde_json::from_str(text).unwrap_or_default(),
@@ -183,7 +183,7 @@ fn found_tools(output: &FunctionCallOutputBody) -> Vec<Value> {
     }
 }
 
-/// The provider's own way to ask for a command, in the words of the `shell` tool.
+/// The provider's built-in command call, converted to the arguments of the `shell` tool.
 fn local_shell_arguments(action: &LocalShellAction) -> String {
     let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
     json!({ "command": command, "timeout_ms": timeout_ms, "workdir": working_directory }).to_string()

@@ -1,10 +1,10 @@
-//! Canonical JSON (RFC 8785), so that both sides of the wire make one digest of one value.
+//! Canonical JSON (RFC 8785), so that client and server compute the same digest of a value.
 
 use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Number, Value};
 
-/// SHA-256 over the canonical form, with its name before it.
+/// SHA-256 over the canonical form, prefixed with the algorithm's name.
 pub fn digest_of(value: &Value) -> String {
     let mut digest = Context::new(&SHA256);
     let mut buffer = String::new();
@@ -13,10 +13,10 @@ pub fn digest_of(value: &Value) -> String {
     format!("sha256:{}", HEXLOWER.encode(digest.finish().as_ref()))
 }
 
-/// How much text is collected before it is handed on.
+/// Size of the chunks that are passed to the hasher.
 const PART: usize = 16 * 1024;
 
-/// Writes into `out`, and hands full parts on.
+/// Writes into `out`, and passes full chunks to `part`.
 fn write(value: &Value, out: &mut String, part: &mut impl FnMut(&str)) {
     match value {
         Value::Null => out.push_str("null"),
@@ -53,7 +53,7 @@ fn write(value: &Value, out: &mut String, part: &mut impl FnMut(&str)) {
     }
 }
 
-/// By UTF-16 code units, which differs from the order of code points beyond the basic plane.
+/// Ordered by UTF-16 code units. This differs from the order of code points outside the basic plane.
 fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut fields: Vec<_> = fields.iter().collect();
     fields.sort_unstable_by(|(one, _), (other, _)| {
@@ -69,7 +69,7 @@ fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
     let mut rest = text;
-    // Only ASCII is ever escaped, so bytes tell where.
+    // Only ASCII is ever escaped, so a search by bytes is enough.
     while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
         out.push_str(&rest[..at]);
         write_escaped(rest.as_bytes()[at], out);
@@ -100,19 +100,19 @@ fn write_escaped(byte: u8, out: &mut String) {
     out.push(short);
 }
 
-/// The largest integer up to which every one has a double of its own.
+/// Up to this integer, each has its own `f64`.
 const SAFE: u64 = 1 << 53;
 
 fn write_number(number: &Number, out: &mut String) {
     match (number.as_u64(), number.as_i64()) {
         (Some(whole), _) if whole <= SAFE => out.push_str(&whole.to_string()),
         (_, Some(whole)) if whole.unsigned_abs() <= SAFE => out.push_str(&whole.to_string()),
-        // Every other number is the double it stands for.
+        // Every other number is written as its nearest `f64`.
         _ => write_double(number.as_f64().unwrap_or(0.0), out),
     }
 }
 
-/// As ECMAScript writes a double: the fewest digits that mean it, and an exponent only outside 1e-7 to 1e21.
+/// As ECMAScript writes a double: the fewest digits that identify it, and an exponent only outside 1e-7 to 1e21.
 fn write_double(value: f64, out: &mut String) {
     if value == 0.0 {
         return out.push('0');
@@ -125,7 +125,7 @@ fn write_double(value: f64, out: &mut String) {
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
-    // The place of the point, counted from the first digit.
+    // The position of the decimal point, counted from the first digit.
     let point = exponent + 1;
     let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
     match point {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_escaped_no_more_than_it_must_be() {
+    fn text_is_escaped_as_little_as_possible() {
         assert_eq!(
             canonical(r#" "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/\u007f" "#),
             "\"€$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\u{7f}\""

@@ -1,4 +1,4 @@
-//! Citations of memories: markup in the model's answers that is for the program and not for the reader.
+//! Citations of memories: markup in the model's answers that the program reads and clients do not see.
 //!
 //! ```text
 //! <oai-mem-citation>
@@ -9,6 +9,7 @@
 //! 0199c0de-0000-7000-8000-000000000000
 //! </rollout_ids>
 //! </oai-mem-citation>
+//!
 //! ```
 
 use protocol::{MemoryCitation, MemoryCitationEntry};
@@ -16,10 +17,10 @@ use protocol::{MemoryCitation, MemoryCitationEntry};
 const START: &str = "<oai-mem-citation>";
 const END: &str = "</oai-mem-citation>";
 
-/// The most entries and the most threads that one message can cite.
+/// Limit on the entries, and on the threads, that one message can cite.
 const MOST_CITED: usize = 64;
 
-/// The text without markup, and the contents of the markup. Markup that is never closed goes to the end of the text.
+/// Splits the text from the markup's contents. Markup that is never closed extends to the end of the text.
 pub(crate) fn split(text: &str) -> (String, Option<MemoryCitation>) {
     let (mut kept, mut cited) = (String::new(), Vec::new());
     let mut rest = text;
@@ -56,7 +57,7 @@ fn block<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
     rest.split_once(&format!("</{tag}>")).map(|(body, _)| body)
 }
 
-/// `PATH:FROM-TO|note=[TEXT]`. A line in another form is passed over.
+/// Parses `PATH:FROM-TO|note=[TEXT]`. Lines in another form are ignored.
 fn entry(line: &str) -> Option<MemoryCitationEntry> {
     let (place, note) = line.trim().rsplit_once("|note=[")?;
     let (path, lines) = place.rsplit_once(':')?;
@@ -69,8 +70,7 @@ fn entry(line: &str) -> Option<MemoryCitationEntry> {
     })
 }
 
-/// Takes markup out of a message while it grows. The end of what has arrived is held back while it may be the beginning
-/// of a tag.
+/// Removes markup from a message while it streams. Holds back the end of the text while it may be the start of a tag.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CitationFilter {
     held: String,
@@ -105,14 +105,14 @@ impl CitationFilter {
         shown
     }
 
-    /// The message is complete: what was held back is no tag.
+    /// Returns the text held back: the message is complete, so it is no tag.
     pub(crate) fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         if std::mem::take(&mut self.is_inside) { String::new() } else { held }
     }
 }
 
-/// How many bytes at the end of the text are a beginning of the tag.
+/// Length of the longest suffix of the text that is a prefix of the tag.
 fn longest_beginning(text: &str, tag: &str) -> usize {
     let most = text.len().min(tag.len() - 1);
     (1..=most).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)

@@ -10,7 +10,7 @@ use crate::items::text_of;
 use crate::tokens::approximate_tokens;
 use crate::{Step, Truncation, truncate_middle};
 
-/// How a summary is recognised later.
+/// Marks a summary in the history.
 pub const SUMMARY_PREFIX: &str = "What follows is the summary of this thread up to here, written to hand it over. Build on \
 it and do not repeat work it says is done.";
 
@@ -19,7 +19,7 @@ const PROMPT: &str = "Write a hand-over for whoever continues this thread withou
 what has been done and found so far (files, commands, decisions, with their exact names), what is still open, and what \
 to do next. Leave out pleasantries; do not call tools.";
 
-/// This much of what the user said is kept word for word.
+/// Limit of the user's messages that are kept unchanged.
 const KEPT_USER_TOKENS: i64 = 20_000;
 
 pub(crate) fn question(step: &Step) -> Arc<ResponseItem> {
@@ -27,7 +27,7 @@ pub(crate) fn question(step: &Step) -> Arc<ResponseItem> {
     Arc::new(user_message(None, vec![ContentItem::InputText { text }]))
 }
 
-/// The history after compaction: what the user said, newest kept first, then the summary.
+/// The history after compaction: the newest user messages that fit, then the summary.
 pub(crate) fn compacted(history: &[Arc<ResponseItem>], summary: &str) -> Vec<ResponseItem> {
     let mut kept = Vec::new();
     let mut budget = KEPT_USER_TOKENS;
@@ -52,7 +52,7 @@ pub(crate) fn compacted(history: &[Arc<ResponseItem>], summary: &str) -> Vec<Res
         .collect()
 }
 
-/// The text of a real user message, with the id it may be known by; earlier summaries are not one.
+/// The text and id of a real user message. Earlier summaries do not count.
 fn spoken_by_user(item: &ResponseItem) -> Option<(Option<ItemId>, String)> {
     match item {
         ResponseItem::Message { id, content, .. } if is_user_turn(item) => {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn user_words_stay_and_context_goes() {
+    fn user_messages_are_kept_and_context_is_dropped() {
         let history = [said("one"), said("<environment_context></environment_context>"), said("two")];
         let after = compacted(&history, "sum");
         assert_eq!(texts(&after), ["one", "two", &format!("{SUMMARY_PREFIX}\nsum")]);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_markers_are_still_the_users_words() {
+    fn a_user_message_with_pasted_markers_is_kept() {
         let id = ItemId::new("item-1");
         for pasted in [
             "<environment_context>x</environment_context>".to_owned(),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_words_are_kept_first() {
+    fn the_newest_user_messages_are_kept_first() {
         let history = [said(&"a".repeat(70_000)), said(&"b".repeat(40_000))];
         let after = texts(&compacted(&history, "s"));
         assert_eq!(after[1], "b".repeat(40_000));

@@ -1,5 +1,5 @@
-//! Decisions about proposals. One type, `OperationDecision`, goes from a client's answer through the record to the tool,
-//! so that what is carried out after a restart is exactly what was decided.
+//! Decisions about proposals. One type, `OperationDecision`, goes from the client's answer through the record to the
+//! tool, so that a restart carries out exactly what was decided.
 
 use protocol::{
     CommandExecutionApprovalDecision as CommandDecision, DecisionScope, DynamicToolCallOutputContentItem,
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::grants::intersection;
 use crate::{Question, Reply};
 
-/// Sent to the tool whose proposal was decided. On an approval the operation is in the record as started.
+/// Sent to the tool that made the proposal. On an approval, the operation is already recorded as started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProposalDecision {
     pub decision: OperationDecision,
-    /// A client approved this very proposal, now or for the session. Else the policy did.
+    /// A client approved this proposal, now or for the session. Otherwise the policy approved it.
     pub by_client: bool,
 }
 
@@ -28,22 +28,22 @@ impl ProposalDecision {
         Self { decision, by_client }
     }
 
-    /// The tool must not do it. Clients have been notified.
+    /// The tool must not do it. Clients were notified already.
     pub const fn declined() -> Self {
         Self { decision: declined(false), by_client: false }
     }
 
-    /// As a client grants permissions.
+    /// A client granted these permissions.
     pub fn granted(permissions: &PermissionsRequestApprovalResponse) -> Self {
         Self { decision: respond_with(permissions), by_client: true }
     }
 
-    /// As a client answers questions.
+    /// A client answered the questions.
     pub fn answered(answers: &ToolRequestUserInputResponse) -> Self {
         Self { decision: respond_with(answers), by_client: true }
     }
 
-    /// As a client answers a question of an MCP server, or about one.
+    /// A client answered a question of an MCP server, or about one.
     pub fn elicited(answer: &McpServerElicitationRequestResponse) -> Self {
         Self { decision: respond_with(answer), by_client: true }
     }
@@ -52,7 +52,7 @@ impl ProposalDecision {
         matches!(self.decision, OperationDecision::Approve { .. })
     }
 
-    /// The patch to propose instead. Whoever sent it has agreed to it; policy and sandbox have not.
+    /// The patch to propose instead. The client that sent it approved it; policy and sandbox are still to check it.
     pub fn other_patch(&self) -> Option<String> {
         match &self.decision {
             OperationDecision::Replace { arguments: Some(arguments), .. } => patch_in(arguments),
@@ -70,14 +70,14 @@ impl ProposalDecision {
         response_in(&self.decision)
     }
 
-    /// The user's answer to a question of an MCP server, or about one. Nothing has begun by it.
+    /// The user's answer to a question of an MCP server, or about one. It starts no operation.
     pub fn elicitation(&self) -> Option<McpServerElicitationRequestResponse> {
         response_in(&self.decision)
     }
 }
 
-/// The decision in a client's answer, as far as the question allows it. An answer of another kind than the question, or
-/// one this release cannot carry out, declines.
+/// Converts a client's answer to a decision. An answer that does not fit the question, or that this release cannot
+/// carry out, declines.
 pub(crate) fn decision_in(question: &Question, reply: Reply) -> OperationDecision {
     let decision = match (question, reply) {
         (Question::Command(_), Reply::Command(answer)) => of_command(answer.decision),
@@ -117,7 +117,7 @@ fn of_command(decision: CommandDecision) -> OperationDecision {
             OperationDecision::Respond { content_items, success }
         }
         CommandDecision::Cancel => declined(true),
-        // A deferral leaves the question open, so that none comes as far as this.
+        // A deferral leaves the question open and is handled earlier.
         CommandDecision::Decline
         | CommandDecision::Defer
         | CommandDecision::ApplyNetworkPolicyAmendment { .. } => declined(false),
@@ -154,9 +154,8 @@ fn of_gate(decision: GateDecision) -> OperationDecision {
     }
 }
 
-/// A decision as it may be carried out for this question, whether a client just made it or the record had it. Only the
-/// rule that the question offered is saved and only permissions that it asked for are granted; a replacement that is not
-/// one for this question declines.
+/// Restricts a decision, fresh or from the record, to what the question allows: saves only the rule that was offered,
+/// grants only permissions that were requested, and declines a replacement that does not fit.
 pub(crate) fn checked(question: Option<&Question>, decision: OperationDecision) -> OperationDecision {
     match (question, decision) {
         (question, OperationDecision::Approve { scope, execpolicy_amendment }) => match question {
@@ -198,7 +197,7 @@ fn replacement(
     arguments: Option<Value>,
 ) -> Option<OperationDecision> {
     let (command, arguments) = match question {
-        // Hosts may name a command by the arguments of the tool.
+        // Hosts may give a command as the tool's arguments.
         Some(Question::Command(_)) | None => {
             let command = command.or_else(|| arguments.as_ref().and_then(command_in));
             (Some(command.filter(|words| !words.is_empty())?), None)
@@ -215,7 +214,7 @@ fn replacement(
     Some(OperationDecision::Replace { command, arguments })
 }
 
-/// Whether the response is for the tool, which knows how to show it to the model. Any other is the output of the call.
+/// Whether the tool formats the response for the model. Otherwise the response is the output of the call.
 pub(crate) fn is_for_tool(question: Option<&Question>, decision: &OperationDecision) -> bool {
     match question {
         Some(Question::Permissions(_)) => {
@@ -229,7 +228,7 @@ pub(crate) fn is_for_tool(question: Option<&Question>, decision: &OperationDecis
     }
 }
 
-/// A typed response as the record keeps it: JSON in one text.
+/// A typed response as the record stores it: JSON in one string.
 fn respond_with(response: &impl Serialize) -> OperationDecision {
     let text = serde_json::to_string(response).unwrap_or_default();
     let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
@@ -244,19 +243,19 @@ pub(crate) fn response_in<T: DeserializeOwned>(decision: &OperationDecision) -> 
     }
 }
 
-/// The words of a command among arguments.
+/// The argv of a command in the arguments.
 fn command_in(arguments: &Value) -> Option<Vec<String>> {
     let words = arguments.get("command")?.as_array()?;
     let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(str::to_owned)).collect();
     words.filter(|words| !words.is_empty())
 }
 
-/// The patch among arguments, under the name that the tool itself has for it.
+/// The patch in the arguments, under the tool's own field name.
 fn patch_in(arguments: &Value) -> Option<String> {
     arguments.get("input")?.as_str().filter(|input| !input.is_empty()).map(str::to_owned)
 }
 
-/// Adds the decisions that only a host with `operations` may answer, each with example values.
+/// Adds the decisions that need the host's `operations` capability, each with example values.
 pub(crate) fn offer_to_host(decisions: &mut Vec<CommandDecision>, arguments: &Value) {
     let mut more = Vec::new();
     if let Some(command) = command_in(arguments) {
@@ -270,7 +269,7 @@ pub(crate) fn offer_to_host(decisions: &mut Vec<CommandDecision>, arguments: &Va
     decisions.splice(at..at, more);
 }
 
-/// For the record: why it is asked about, and what can be answered. `for_host` adds what has to be agreed on.
+/// Reason and possible decisions, for the record. `for_host` adds those that need the `operations` capability.
 pub(crate) fn reason_and_decisions(question: &Question, for_host: bool) -> (Option<String>, Vec<String>) {
     let words = |decisions: &[&str]| decisions.iter().map(|word| (*word).to_owned()).collect();
     match question {

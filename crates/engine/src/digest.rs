@@ -1,10 +1,10 @@
-//! Short digests of texts, to see whether they are still the same. What hosts compare is in `canonical.rs`.
+//! Short digests that detect changed texts. Digests that hosts compare are in `canonical.rs`.
 
 use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-/// FNV-1a, which is the same in every release. Two texts with one digest would cost a reminder, not a mistake.
+/// FNV-1a, which is stable across releases. A collision costs a missed update, no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Digest(u64);
 
@@ -12,7 +12,7 @@ impl Digest {
     pub(crate) fn of<T: Hash + ?Sized>(value: &T) -> Self {
         let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
         value.hash(&mut hasher);
-        // Not more than JSON numbers hold everywhere.
+        // 53 bits, which every JSON implementation can represent.
         Self(hasher.finish() >> 12)
     }
 }

@@ -1,14 +1,14 @@
-//! A thread's goal: how a request changes it, what it has cost, and the turns that are started for it.
+//! A thread's goal: its changes, its cost, and the turns that are started for it.
 
 use protocol::{ThreadGoal, ThreadGoalStatus, ThreadId, TokenUsageBreakdown, TriState};
 
 use crate::Refusal;
 
-/// Turns in a row that were started for a goal and called no tool, before the goal counts as blocked. Without this, a
-/// model that only talks would be asked to go on for ever.
+/// Consecutive goal turns without a tool call after which the goal is blocked. Without a limit, a model that only talks
+/// would be started for ever.
 pub(crate) const MAX_IDLE_TURNS: u32 = 5;
 
-/// A change that somebody asks for. Unset fields keep their value.
+/// A requested change. Unset fields keep their value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GoalChange {
     pub objective: Option<String>,
@@ -17,7 +17,7 @@ pub struct GoalChange {
 }
 
 impl GoalChange {
-    /// The goal after this change. Another objective, or one that was reached before, is a new goal.
+    /// The goal after this change. A new objective, or any change to a completed goal, starts a new goal.
     pub fn apply(
         self,
         thread_id: &ThreadId,
@@ -65,9 +65,9 @@ fn is_spent(goal: &ThreadGoal) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct Pursuit {
     pub(crate) goal: ThreadGoal,
-    /// Turns in a row that called no tool.
+    /// Consecutive turns without a tool call.
     pub(crate) idle_turns: u32,
-    /// Time spent on it, with the part of a second that the goal does not show.
+    /// Time spent on it, including the fraction of a second that the goal does not show.
     used_ms: i64,
     /// Set while a turn works on it.
     since_ms: Option<i64>,
@@ -82,12 +82,12 @@ impl Pursuit {
         self.goal.status == ThreadGoalStatus::Active
     }
 
-    /// Counts time from here on, unless it does already.
+    /// Starts counting time, unless it is running already.
     pub(crate) fn start_clock(&mut self, now_ms: i64) {
         self.since_ms.get_or_insert(now_ms);
     }
 
-    /// Says whether it ran.
+    /// Stops counting time. Returns whether it was running.
     pub(crate) fn stop_clock(&mut self, now_ms: i64) -> bool {
         let Some(since) = self.since_ms.take() else { return false };
         self.used_ms += (now_ms - since).max(0);

@@ -1,4 +1,4 @@
-//! Permissions a client granted on top of the sandbox.
+//! Permissions that a client granted beyond the sandbox policy.
 
 use protocol::{
     AbsolutePath, AdditionalFileSystemPermissions, AdditionalNetworkPermissions, GrantedPermissionProfile,
@@ -8,7 +8,7 @@ use protocol::{
 pub(crate) const NOTHING: GrantedPermissionProfile =
     GrantedPermissionProfile { network: None, file_system: None };
 
-/// Permissions that were both asked for and granted.
+/// Permissions that were both requested and granted.
 pub(crate) fn intersection(
     asked: &RequestPermissionProfile,
     given: &GrantedPermissionProfile,
@@ -27,7 +27,7 @@ pub(crate) fn intersection(
     GrantedPermissionProfile { network, file_system }
 }
 
-/// All that either gives.
+/// The permissions of both.
 pub(crate) fn union(
     one: &GrantedPermissionProfile,
     other: &GrantedPermissionProfile,
@@ -51,7 +51,7 @@ pub(crate) fn union(
     GrantedPermissionProfile { network, file_system }
 }
 
-/// A path is granted when it, or a folder above it, was given.
+/// A path is granted when it, or a folder above it, was granted.
 fn common(asked: Option<&[AbsolutePath]>, given: Option<&[AbsolutePath]>) -> Option<Vec<AbsolutePath>> {
     let (asked, given) = (asked?, given?);
     let beneath = |path: &AbsolutePath, folder: &AbsolutePath| {
@@ -59,7 +59,7 @@ fn common(asked: Option<&[AbsolutePath]>, given: Option<&[AbsolutePath]>) -> Opt
         let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
         !climbs && path.starts_with(folder.as_str())
     };
-    // Of two that overlap the narrower one counts, whoever named it.
+    // Of two overlapping paths the narrower one counts, requested or granted.
     let narrower = asked.iter().filter(|path| given.iter().any(|folder| beneath(path, folder)));
     let narrowed =
         given.iter().filter(|path| !asked.contains(path) && asked.iter().any(|folder| beneath(path, folder)));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_granted_and_only_as_far_as_it_was_given() {
+    fn the_intersection_is_both_requested_and_granted() {
         let asked = RequestPermissionProfile { network: None, file_system: files(&["/r"], &["/a/b", "/c"]) };
         let given = GrantedPermissionProfile {
             network: Some(AdditionalNetworkPermissions { enabled: Some(true) }),

@@ -11,24 +11,24 @@ use crate::context::looks_contextual;
 
 /// The items of a thread in order, shared with the requests made from them.
 ///
-/// Encoders keep the bytes of an item by its address, so an item is the same allocation in every request.
+/// Encoders cache the bytes of an item by its address, so an item is the same allocation in every request.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     items: Vec<Arc<ResponseItem>>,
-    /// Each item as requests send it, at the same index.
+    /// Each item in the form that requests send, at the same index.
     sendable: Vec<Arc<ResponseItem>>,
-    /// Outputs of calls that nobody answered, by the index of the call.
+    /// Placeholder outputs of unanswered calls, by the index of the call.
     missing: HashMap<usize, Arc<ResponseItem>>,
 }
 
-/// The rest is made from the items.
+/// The other fields are derived from the items.
 impl PartialEq for History {
     fn eq(&self, other: &Self) -> bool {
         self.items == other.items
     }
 }
 
-/// The output of a call nobody answered.
+/// The placeholder output of an unanswered call.
 const ABORTED: &str = "aborted";
 
 impl History {
@@ -42,7 +42,7 @@ impl History {
         &self.items
     }
 
-    /// The last words of the model since the user spoke.
+    /// The model's last message since the last user message.
     pub(crate) fn last_assistant_text(&self) -> Option<String> {
         self.of_turn().iter().rev().find_map(|item| match &**item {
             ResponseItem::Message { role, content, .. } if role == "assistant" => {
@@ -56,7 +56,7 @@ impl History {
         })
     }
 
-    /// Whether this is something a request may repeat.
+    /// Whether requests may contain this item.
     pub(crate) fn keeps(item: &ResponseItem) -> bool {
         match item {
             ResponseItem::Message { role, .. } => role != "system",
@@ -78,19 +78,19 @@ impl History {
         *self = Self::new(items);
     }
 
-    /// The calls that nobody has answered yet, in their order.
+    /// Unanswered calls, in order.
     pub(crate) fn open_calls(&self) -> Vec<ToolCall> {
         let outputs: HashSet<&str> = self.items.iter().filter_map(|item| output_of(item)).collect();
         let calls = self.items.iter().filter_map(|item| call_in(item));
         calls.filter(|call| !outputs.contains(call.call_id.as_str())).collect()
     }
 
-    /// The calls since a person last spoke.
+    /// Ids of the calls since the last user message.
     pub(crate) fn calls_of_turn(&self) -> HashSet<String> {
         self.of_turn().iter().filter_map(|item| call_of(item)).map(str::to_owned).collect()
     }
 
-    /// How many responses of the model there are since a person last spoke.
+    /// The number of model responses since the last user message.
     pub(crate) fn segments(&self) -> u32 {
         let mut count = 0;
         let mut within = false;
@@ -107,8 +107,8 @@ impl History {
         &self.items[from..]
     }
 
-    /// The items as a request sends them: every call has an output, every output a call, and nothing that only the
-    /// record needs.
+    /// The items as a request sends them: every call has an output, every output a call, and fields that only the
+    /// record needs are removed.
     pub fn prompt(&mut self) -> Vec<Arc<ResponseItem>> {
         let outputs: HashSet<&str> = self.items.iter().filter_map(|item| output_of(item)).collect();
         let mut called: HashSet<&str> = HashSet::new();
@@ -148,7 +148,7 @@ pub(crate) fn is_generated(item: &ResponseItem) -> bool {
     }
 }
 
-/// Providers do not want their own item ids back. Those of user messages are ours.
+/// Removes the provider's item ids, which providers do not accept back. Ids of user messages are our own.
 fn forget_id(item: &mut ResponseItem) {
     match item {
         ResponseItem::Message { id, role, .. } if role != "user" => *id = None,
@@ -210,7 +210,7 @@ fn missing_output(call: &ResponseItem, call_id: &str) -> ResponseItem {
     }
 }
 
-/// Whether a person said this. A message that only looks like context carries the id of the item it was shown as.
+/// Whether a person wrote this message. One that only looks like context carries its item's id.
 pub fn is_user_turn(item: &ResponseItem) -> bool {
     match item {
         ResponseItem::Message { id, role, content, .. } => {
@@ -258,7 +258,7 @@ mod tests {
             end_turn: None,
             phase: None,
         };
-        // A message with an id, and a call whose output is made up, are the items that a request changes.
+        // A message with an id, and a call with a placeholder output, are the items that a request changes.
         let mut history = History::new(vec![said, call("a"), call("b"), output("b", "done")]);
         let first = history.prompt();
         history.push(output("c", "lost"));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_providers_do_not_want_back_is_not_kept() {
+    fn items_that_providers_reject_are_not_kept() {
         let system = ResponseItem::Message {
             id: None,
             role: "system".into(),

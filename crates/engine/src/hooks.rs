@@ -1,8 +1,8 @@
-//! Hooks of the user's, as far as a turn knows them: when it waits for some, and what came of them.
+//! The user's hooks as the engine sees them: when a turn waits for them, and their verdict.
 
 use protocol::HookPromptFragment;
 
-/// Points at which a turn waits for hooks. Without any it never does.
+/// Points at which a turn waits for hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HookPoints {
     /// Before a prompt is recorded.
@@ -14,11 +14,11 @@ pub struct HookPoints {
 /// Why hooks run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookOccasion {
-    /// The user said this. It is not recorded yet.
+    /// The user sent this prompt. It is not recorded yet.
     Prompt { text: String },
-    /// The model is done.
+    /// The model finished its work.
     Stop {
-        /// Hooks made it go on before in this turn.
+        /// Hooks already continued this turn before.
         is_repeated: bool,
         last_message: Option<String>,
     },
@@ -27,7 +27,7 @@ pub enum HookOccasion {
 /// The joint decision of all hooks of one occasion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HookVerdict {
-    /// For the model to know, in the order of the hooks.
+    /// Context for the model, in the order of the hooks.
     pub contexts: Vec<String>,
     pub decision: HookDecision,
 }
@@ -36,7 +36,7 @@ pub struct HookVerdict {
 pub enum HookDecision {
     #[default]
     Proceed,
-    /// A prompt is dropped; a turn that would end goes on with these texts.
+    /// Drops a prompt; continues a turn that would end, with these texts as prompt.
     Block(Vec<HookPromptFragment>),
     /// The turn ends.
     Stop,

@@ -1,17 +1,17 @@
-//! Ids made from what came in with the input, so that the same inputs give the same ids.
+//! Ids derived from the input's stamp, so that the same inputs give the same ids.
 
 use protocol::ItemId;
 
-/// Time and randomness of one input, which a pure function cannot make.
+/// Time and randomness of one input, which a pure function cannot produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Unix milliseconds.
     pub now_ms: i64,
-    /// Fresh randomness; the source of ids and jitter.
+    /// Fresh randomness for ids and jitter.
     pub entropy: u128,
 }
 
-/// A small generator over one stamp's entropy: two of SplitMix64 side by side, so that an id has all of it.
+/// A generator seeded with one stamp's entropy: two SplitMix64 side by side, so that an id uses all 128 bits.
 #[derive(Debug, Clone)]
 pub(crate) struct IdGenerator {
     high: u64,
@@ -42,10 +42,10 @@ impl IdGenerator {
     }
 }
 
-/// How far SplitMix64 goes on with each number.
+/// The increment of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Its finaliser, which spreads a number over all bits.
+/// The finaliser of SplitMix64, which spreads a number over all bits.
 fn mix(mut mixed: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -63,7 +63,7 @@ mod tests {
         let id = one.item();
         assert_eq!(id, two.item());
         assert_ne!(id, one.item());
-        // Journals hold these ids: they must not change.
+        // Journals contain these ids, so they must not change.
         assert_eq!(id.as_str(), "e220a839-7b1d-4daf-a3cb-e1e459320dd7");
         let parts: Vec<&str> = id.as_str().split('-').collect();
         assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);

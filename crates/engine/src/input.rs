@@ -13,25 +13,25 @@ use serde_json::Value;
 
 use crate::{Earlier, HookVerdict, Proposal, Reply, ReviewOrder, Step, ToolCall};
 
-/// The user's words: as clients show them, and as the model gets them (images already read).
+/// The user's message, as clients show it and as the model gets it (images already read).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UserText {
-    /// The id of the message, where whoever sent it chose one.
+    /// The message's id, if the sender chose one.
     pub id: Option<ItemId>,
     pub shown: Vec<UserInput>,
     pub content: Vec<ContentItem>,
-    /// Skills it asks for, which the model reads after it.
+    /// Skills that the message mentions. Their text follows the message.
     pub skills: Vec<SkillText>,
-    /// Plugins it asks for.
+    /// Plugins that the message mentions.
     pub plugins: Vec<PluginText>,
-    /// A message from outside that comes with it, or instead of it.
+    /// A message from another program, sent with the user's message or instead of it.
     pub outside: Option<OutsideMessage>,
-    /// The whole of what the client wants the model to know beside it. Only what is new or changed is told.
+    /// All additional context of the client. Only new or changed entries are sent to the model.
     pub additional: BTreeMap<String, AdditionalContextEntry>,
 }
 
 impl UserText {
-    /// Words that were typed, and nothing else.
+    /// A plain text message.
     pub fn typed(text: &str) -> Self {
         Self {
             shown: vec![UserInput::Text { text: text.to_owned(), text_elements: Vec::new() }],
@@ -41,10 +41,10 @@ impl UserText {
     }
 }
 
-/// A message from outside, which the model gets as the output of a tool: it says nothing in the user's name.
+/// A message from another program. The model gets it as a tool output, so that it does not speak for the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutsideMessage {
-    /// The tool that brings it.
+    /// The tool whose output it appears to be.
     pub name: String,
     pub namespace: Option<String>,
     pub output: FunctionCallOutputBody,
@@ -70,27 +70,27 @@ pub struct PluginText {
     pub apps: Vec<String>,
 }
 
-/// One thing that happened.
+/// One event for a thread.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// Begin a turn. Refused while another runs: steer instead.
+    /// Start a turn. Refused while another runs: steer instead.
     Start {
         turn_id: TurnId,
         text: UserText,
         output_schema: Option<Value>,
         step: Arc<Step>,
     },
-    /// Take up a turn that a restart cut off, where it was. Refused while another runs.
+    /// Resume a turn that a restart interrupted. Refused while another runs.
     Resume {
         turn_id: TurnId,
-        /// Accepted and not yet put before the model, with the ids they are shown under.
+        /// Accepted input that the model has not seen, with its item ids.
         said: Vec<(ItemId, UserText)>,
         earlier: Vec<Earlier>,
         step: Arc<Step>,
     },
     /// Add input to the running turn.
     Steer(UserText),
-    /// Stop the running turn, because somebody wants it to stop.
+    /// Stop the running turn, at a client's request.
     Interrupt,
     /// A running tool makes a call, to be answered with `Effect::AnswerNested`.
     NestedCall {
@@ -98,81 +98,81 @@ pub enum Input {
         /// The call of the tool that makes it.
         parent: String,
         call: ToolCall,
-        /// The step that the tool began in. The call runs in its environments.
+        /// The step that the tool started with. The call runs in its environments.
         began_in: Arc<Step>,
     },
-    /// Stop the running turn, because another is to begin. A goal stays active.
+    /// Stop the running turn so that another can start. A goal stays active.
     MakeWay,
-    /// The process stops, which nobody asked for. The running turn is suspended if everything in it waits for a client, or
-    /// if its host will resume it. Any other is stopped, and the model is told why.
+    /// The process stops. The running turn is suspended if everything in it waits for a client, or if its host will
+    /// resume it. Any other turn is stopped, and the model is told why.
     Close {
-        /// Nothing goes on without the host, and the record has what it needs to resume the turn.
+        /// The host is gone and needed to continue; the record suffices to resume the turn.
         waits_for_host: bool,
     },
-    /// Suspend the running turn, to be continued with `Resume`: now, or once everything in it waits for a client.
+    /// Suspend the running turn, to be continued with `Resume`: now, or as soon as everything in it waits for a client.
     Suspend {
         when_pending: bool,
     },
-    /// Begin a turn that replaces the history by a summary.
+    /// Start a turn that replaces the history by a summary.
     Compact {
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// Begin a turn in which a reviewer with a history of its own looks at changes.
+    /// Start a turn in which a reviewer with its own history reviews changes.
     Review {
         turn_id: TurnId,
         order: ReviewOrder,
         step: Arc<Step>,
     },
-    /// Set the thread's goal. Work on an active one begins at once where no turn runs.
+    /// Set the thread's goal. If no turn runs, work on an active goal starts at once.
     SetGoal {
         goal: Box<ThreadGoal>,
-        /// Of the turn that begins, if one does. Unset: none may begin now.
+        /// The turn to start. Unset: none may start now.
         begin: Option<(TurnId, Arc<Step>)>,
     },
     /// Remove the thread's goal.
     ClearGoal,
-    /// Begin a turn for the thread's goal, if it is active and no turn runs.
+    /// Start a turn for the thread's goal, if it is active and no turn runs.
     PursueGoal {
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// The time of `Effect::Deadline` is over.
+    /// The time of `Effect::Deadline` has passed.
     DeadlinePassed {
         attempt: u64,
     },
     /// Drop the last turns from the history. Only between turns.
     Rollback {
         num_turns: u32,
-        /// Tokens are counted anew under this id.
+        /// Token usage is reported under this id.
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// The history in the record after a rollback.
+    /// The history from the record, after a rollback.
     ReadBack {
         history: Vec<ResponseItem>,
         context: Option<Value>,
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// An event of the attempt with this number. Others are of an attempt that was given up.
+    /// An event of the attempt with this number. Events of cancelled attempts are ignored.
     Model {
         attempt: u64,
         event: Result<StreamEvent, ModelFailure>,
     },
-    /// Something a running tool wants clients to see.
+    /// A notification of a running tool, for clients.
     ToolProgress {
         call_id: String,
         notification: Box<ServerNotification>,
     },
     /// A running tool proposes its next effect. It waits for `Effect::Decide`.
     Proposed {
-        /// The turn its call was made in.
+        /// The turn in which the call was made.
         turn_id: TurnId,
         call_id: String,
         proposal: Box<Proposal>,
     },
-    /// A client answered a tool's question; `Err` says why there is no usable answer.
+    /// A client answered a tool's question; `Err` says why the answer is unusable.
     Answered {
         call_id: String,
         reply: Box<Result<Reply, String>>,
@@ -181,7 +181,7 @@ pub enum Input {
         call_id: String,
         outcome: ToolOutcome,
     },
-    /// Hooks of `Effect::RunHooks` have all ended.
+    /// All hooks of an `Effect::RunHooks` ended.
     HooksFinished {
         id: String,
         verdict: HookVerdict,
@@ -191,18 +191,18 @@ pub enum Input {
         turn_id: TurnId,
         item: Box<ThreadItem>,
     },
-    /// Something clients should see of an item that may have outlived its turn.
-    Told(Box<ServerNotification>),
-    /// A child agent came to an end or to a halt.
+    /// A notification about an item that may have outlived its turn.
+    ItemNotification(Box<ServerNotification>),
+    /// A child agent ended or stopped.
     ChildEnded(Box<ChildEnd>),
-    /// A command of the user's own: within the running turn, or as a turn of its own.
+    /// A command that the user runs directly: within the running turn, or as its own turn.
     UserShell {
         turn_id: TurnId,
         call_id: String,
         command: String,
         step: Arc<Step>,
     },
-    /// A client answered a dynamic tool call; `Err` says why there is no usable answer.
+    /// A client answered a dynamic tool call; `Err` says why the answer is unusable.
     DynamicToolAnswered {
         call_id: String,
         answer: Result<DynamicToolCallResponse, String>,
@@ -211,35 +211,35 @@ pub enum Input {
     StepCaptured(Arc<Step>),
     /// The time asked for by `Effect::Wake` has come.
     Woken,
-    /// A record could not be made durable. No effect after it was performed, but for those that stop something.
+    /// A record could not be made durable. No later effect was performed, except those that stop something.
     StorageFailed(Box<StorageFailure>),
 }
 
-/// A record could not be made durable: the state clients and host are in.
+/// A record could not be made durable: what clients and host know.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StorageFailure {
     pub message: String,
-    /// Items whose beginning clients were not notified of. They are not notified of their end either.
+    /// Items whose start clients were not notified of. They get no notification of the end either.
     pub unseen: HashSet<ItemId>,
-    /// Set where a host keeps the record and its connection is gone: the operations that it has as started. No other
-    /// has begun, and the turn waits for the host.
+    /// Set if a host keeps the record and its connection is gone: the operations that the host recorded as started. No
+    /// other has started, and the turn waits for the host.
     pub started_at_host: Option<HashSet<OperationId>>,
 }
 
-/// The end of a child agent, or its halt.
+/// A child agent ended or stopped.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildEnd {
-    /// The name that tools know it by.
+    /// The agent's id in tool calls.
     pub id: String,
-    /// The turn it ended with, by which the record knows what it has told. Unset for one that has no turns here.
+    /// The child's last turn, recorded to avoid a second notification. Unset for a child that has no turns here.
     pub turn_id: Option<TurnId>,
-    /// For the model to read. Unset when it knows already.
+    /// The status for the model. Unset if the model knows it already.
     pub status: Option<Value>,
-    /// The end of an operation that went on after its call.
+    /// The end of an operation that outlived its call.
     pub operation: Option<OperationEnd>,
 }
 
-/// How an operation ended that went on after its call.
+/// How an operation that outlived its call ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OperationEnd {
     pub operation_id: OperationId,
@@ -261,14 +261,14 @@ pub struct ToolOutcome {
     pub note: Option<String>,
     /// Context from hooks for the model, beside the output.
     pub contexts: Vec<String>,
-    /// The operation goes on elsewhere; its end comes as `Input::ChildEnded`.
+    /// The operation continues elsewhere; its end comes as `Input::ChildEnded`.
     pub goes_on: bool,
-    /// How the thread's goal stands now, where the model said so.
+    /// The goal's new status, if the model reported one.
     pub goal: Option<ThreadGoalStatus>,
 }
 
 impl ToolOutcome {
-    /// A text that says it worked.
+    /// A successful text output.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             output: FunctionCallOutputBody::Text(text.into()),
@@ -282,7 +282,7 @@ impl ToolOutcome {
         }
     }
 
-    /// A text that says why it did not.
+    /// A failure with its message.
     pub fn failure(text: impl Into<String>) -> Self {
         Self { success: false, ..Self::text(text) }
     }

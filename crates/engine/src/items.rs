@@ -1,4 +1,4 @@
-//! From what the model sent to what clients see.
+//! Converts the model's items to the items that clients see.
 
 use protocol::{
     ContentItem, ItemId, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem,
@@ -7,7 +7,7 @@ use protocol::{
 
 use crate::citation;
 
-/// The item as clients see it, if they do. `fresh` names it where the model did not.
+/// The item for clients, if they see one. `fresh` makes an id where the model gave none.
 pub(crate) fn shown(item: &ResponseItem, fresh: impl FnOnce() -> ItemId) -> Option<ThreadItem> {
     let named = |id: &Option<String>| id.clone().map(ItemId::new);
     match item {
@@ -44,7 +44,7 @@ pub(crate) fn shown(item: &ResponseItem, fresh: impl FnOnce() -> ItemId) -> Opti
     }
 }
 
-/// The item as it looks when it has only begun.
+/// The item in its initial, empty form.
 pub(crate) fn begun(item: &ThreadItem) -> ThreadItem {
     match item.clone() {
         ThreadItem::Reasoning { id, .. } => ThreadItem::Reasoning { id, summary: vec![], content: vec![] },
@@ -52,7 +52,7 @@ pub(crate) fn begun(item: &ThreadItem) -> ThreadItem {
     }
 }
 
-/// How an item begins that came as a whole: an image is not there before it is made.
+/// The initial form of an item that arrives as a whole: without the image data.
 pub(crate) fn announced(item: &ThreadItem) -> ThreadItem {
     match item.clone() {
         ThreadItem::ImageGeneration { id, .. } => ThreadItem::ImageGeneration {
@@ -66,7 +66,7 @@ pub(crate) fn announced(item: &ThreadItem) -> ThreadItem {
     }
 }
 
-/// A picture with the file it was saved to.
+/// An image item with the file it was saved to.
 pub(crate) fn saved_at(mut item: ThreadItem, path: Option<&str>) -> ThreadItem {
     if let ThreadItem::ImageGeneration { saved_path, .. } = &mut item {
         *saved_path = path.map(str::to_owned);
@@ -97,7 +97,7 @@ fn web_search(id: ItemId, action: Option<&ResponsesApiWebSearchAction>) -> Threa
         }
         ResponsesApiWebSearchAction::Other => WebSearchAction::Other,
     });
-    // Until the search is done nobody knows what it does.
+    // The action is known only when the search is done.
     let action = Some(action.unwrap_or(WebSearchAction::Other));
     let query = match &action {
         Some(WebSearchAction::Search { query, queries }) => {
@@ -114,7 +114,7 @@ fn web_search(id: ItemId, action: Option<&ResponsesApiWebSearchAction>) -> Threa
     ThreadItem::WebSearch { id, query, action }
 }
 
-/// The query, or the first of several and a sign that there are more.
+/// The query; for several, the first with an ellipsis.
 fn searched(query: Option<&str>, queries: &[String]) -> String {
     match (query.filter(|query| !query.is_empty()), queries) {
         (Some(query), _) => query.to_owned(),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_shows_what_was_looked_for() {
+    fn a_search_shows_its_query() {
         check_search(json!({"type": "find_in_page", "url": "u", "pattern": "p"}), "'p' in u");
         check_search(json!({"type": "search", "query": "a", "queries": ["b", "c"]}), "a");
         check_search(json!({"type": "search", "queries": ["b"]}), "b");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_begins_without_its_pixels() {
+    fn an_image_item_starts_without_image_data() {
         let call = json!({"type": "image_generation_call", "id": "i", "status": "completed", "revised_prompt": "cat",
             "result": "AAAA"});
         let done = shown(&serde_json::from_value(call).unwrap(), || ItemId::new("fresh")).unwrap();

@@ -1,5 +1,5 @@
-//! Owns the turn as a state machine, the history the model sees, context fragments, the Step, and compaction as data.
-//! Must not know tokio, files, HTTP or JSON-RPC: time, ids and randomness come in with every input.
+//! Owns the turn as a state machine, the model's history, context fragments, the Step, and compaction as data. Must not
+//! know tokio, files, HTTP or JSON-RPC: time, ids and randomness come in with every input.
 
 mod calls;
 mod canonical;

@@ -1,30 +1,30 @@
-//! Plan mode: what stands between `<proposed_plan>` and `</proposed_plan>` is a plan, the rest is the message. Works on
-//! text that arrives in pieces, tags split anywhere.
+//! Plan mode: text between `<proposed_plan>` and `</proposed_plan>` is the plan, the rest is the message. Works on
+//! streamed text with tags split anywhere.
 
 const OPEN: &str = "<proposed_plan>";
 const CLOSE: &str = "</proposed_plan>";
 
-/// A stretch of one kind.
+/// A piece of the message or of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PlanPiece {
     Message(String),
-    /// A plan begins, in place of an earlier one.
+    /// A plan starts and replaces an earlier one.
     Opened,
     Plan(String),
 }
 
-/// Splits streamed text. A tag is a tag only on a line of its own; that line belongs to neither side.
+/// Splits streamed text. A tag counts only on its own line; that line is in neither part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlanSplitter {
     in_plan: bool,
-    /// The line has begun with something that is no tag.
+    /// The current line has started with text that is not a tag.
     mid_line: bool,
-    /// The beginning of a line that may yet become a tag.
+    /// The start of a line that may still become a tag.
     held: String,
 }
 
 impl PlanSplitter {
-    /// Takes more text and gives what can be told for certain.
+    /// Adds text and returns the pieces that are certain.
     pub(crate) fn push(&mut self, text: &str) -> Vec<PlanPiece> {
         let mut pieces = Vec::new();
         for part in text.split_inclusive('\n') {
@@ -40,7 +40,7 @@ impl PlanSplitter {
         pieces
     }
 
-    /// The end, which also ends the last line.
+    /// Ends the text, and with it the last line.
     pub(crate) fn finish(&mut self) -> Vec<PlanPiece> {
         let mut pieces = Vec::new();
         match !self.mid_line && self.held.trim() == self.tag() {
@@ -50,7 +50,7 @@ impl PlanSplitter {
         pieces
     }
 
-    /// At a tag.
+    /// Switches between message and plan.
     fn turn(&mut self, pieces: &mut Vec<PlanPiece>) {
         self.held.clear();
         self.in_plan = !self.in_plan;
@@ -59,7 +59,7 @@ impl PlanSplitter {
         }
     }
 
-    /// The one that would change sides.
+    /// The tag that switches next.
     fn tag(&self) -> &'static str {
         if self.in_plan { CLOSE } else { OPEN }
     }
@@ -77,7 +77,7 @@ impl PlanSplitter {
     }
 }
 
-/// A whole text at once: the message and the plan, if there is one.
+/// Splits a complete text into the message and the plan, if there is one.
 pub(crate) fn split(text: &str) -> (String, Option<String>) {
     let mut splitter = PlanSplitter::default();
     let mut pieces = splitter.push(text);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_where_the_pieces_break() {
+    fn pieces_may_break_anywhere() {
         let whole = split(TEXT);
         for at in 0..TEXT.len() {
             for second in at..TEXT.len() {

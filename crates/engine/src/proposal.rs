@@ -10,24 +10,24 @@ use protocol::{
 };
 use serde_json::Value;
 
-/// One thing a call wants to do. Nothing of it happens before the decision.
+/// One operation that a call wants to do. It starts only after the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// From 0 within the call: what is tried again is decided again.
+    /// Starts at 0 within the call: each retry needs a new decision.
     pub number: u32,
     pub kind: OperationType,
     pub effects: ToolEffects,
-    /// As clients see it while it runs, if they do.
+    /// The item that clients see while it runs, if any.
     pub item: Option<Box<ThreadItem>>,
-    /// The item's end is told by `Input::ItemEnded`, possibly after the turn.
+    /// The item ends with `Input::ItemEnded`, possibly after the turn.
     pub outlives: bool,
     /// Arguments of the operation, for the record.
     pub arguments: Value,
-    /// Over everything that decides what happens, so that a yes is a yes to exactly this.
+    /// Digest of everything that determines the operation, so that an approval covers exactly this.
     pub digest: String,
     /// The question to ask a client. Unset: the policy already approved.
     pub question: Option<Box<Question>>,
-    /// A client that agreed to all of these for the session is not asked again.
+    /// A client that approved all of these for the session is not asked again.
     pub session_keys: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub enum Question {
     UserInput(ToolRequestUserInputParams),
     /// Of an MCP server, or about a call of one of its tools.
     Elicitation(McpServerElicitationRequestParams),
-    /// Whether a tool that has no question of its own may be called.
+    /// Whether a tool without its own question may be called.
     Tool(ToolRequestApprovalParams),
 }
 
@@ -57,7 +57,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Who decided, if the client is a host that says so. Taken out: it belongs to the record, not to the tool.
+    /// Removes who decided, if the host reports it: that is for the record and not for the tool.
     pub(crate) fn take_origin(&mut self) -> Option<DecisionOrigin> {
         match self {
             Self::Command(answer) => answer.origin.take(),
@@ -71,7 +71,7 @@ impl Reply {
 }
 
 impl Question {
-    /// Whether it waits for a yes or a no rather than for words.
+    /// Whether it waits for an approval and not for text input.
     pub(crate) fn is_approval(&self) -> bool {
         !matches!(self, Self::UserInput(_) | Self::DynamicTool(_))
     }

@@ -2,7 +2,7 @@
 
 use protocol::NonSteerableTurnKind;
 
-/// Why an input was not accepted. Nothing changed.
+/// Why an input was not accepted. The thread did not change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("input must not be empty")]

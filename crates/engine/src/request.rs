@@ -1,4 +1,4 @@
-//! Making a model request from the history and the step.
+//! Builds a model request from the history and the step.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Step;
 
-/// The parts in which the requests of a turn differ.
+/// The parts that differ between the requests of a turn.
 pub(crate) struct RequestParts<'a> {
     pub(crate) thread_id: &'a ThreadId,
     pub(crate) turn_id: &'a TurnId,
@@ -43,7 +43,7 @@ pub(crate) fn prepare(ask: &RequestParts<'_>, input: Vec<Arc<ResponseItem>>) -> 
         stream: true,
         include,
         service_tier: step.service_tier.clone(),
-        // A reviewer's requests begin with another history than the thread's.
+        // A reviewer's requests start with another history than the thread's.
         prompt_cache_key: match ask.purpose {
             Purpose::Review | Purpose::Memory => ask.turn_id.to_string(),
             Purpose::Turn | Purpose::Compaction => ask.thread_id.to_string(),

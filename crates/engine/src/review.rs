@@ -1,12 +1,12 @@
-//! Reviews as data: what the reviewer is asked, and what its answer says.
+//! Reviews as data: the reviewer's prompt, and its parsed answer.
 
 use protocol::ReviewTarget;
 use serde::Deserialize;
 
-/// Shown when the reviewer came to no result.
+/// Shown when the reviewer gave no result.
 pub(crate) const NO_RESULT: &str = "Reviewer failed to output a response.";
 
-/// Characters of a commit's id that a hint shows.
+/// Characters of a commit id in a hint.
 const SHORT_SHA: usize = 7;
 
 /// The review that a turn carries out.
@@ -19,7 +19,7 @@ pub struct ReviewOrder {
 }
 
 impl ReviewOrder {
-    /// The target names something: a caller has checked that no field is empty.
+    /// The caller has checked that no field of the target is empty.
     pub fn of(target: &ReviewTarget) -> Self {
         let (hint, prompt) = match target {
             ReviewTarget::UncommittedChanges => (
@@ -57,7 +57,7 @@ impl ReviewOrder {
     }
 }
 
-/// One word of a shell command.
+/// One word, quoted for a shell command.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./@+".contains(&byte);
     match word.bytes().all(is_plain) {
@@ -66,7 +66,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The reviewer's answer, where it has the form it was asked for.
+/// The reviewer's answer in the requested form.
 #[derive(Debug, Default, Deserialize)]
 struct ReviewAnswer {
     #[serde(default)]
@@ -96,7 +96,7 @@ struct LineRange {
     end: u64,
 }
 
-/// The review as text for people. An answer that is no JSON is taken as it is.
+/// The review as text for people. An answer that is not JSON is used unchanged.
 pub(crate) fn review_text(answer: &str) -> String {
     let parsed = read(answer).unwrap_or_else(|| ReviewAnswer {
         overall_explanation: answer.to_owned(),
@@ -118,7 +118,7 @@ pub(crate) fn review_text(answer: &str) -> String {
     }
 }
 
-/// The whole text, or the object in its middle: models like to add words around it.
+/// Parses the whole text, or the JSON object inside it: models like to add words around it.
 fn read(answer: &str) -> Option<ReviewAnswer> {
     let answer = answer.trim();
     let inner = || answer.get(answer.find('{')?..=answer.rfind('}')?);

@@ -1,4 +1,4 @@
-//! A thread's status, derived from what is known about it.
+//! A thread's status, derived from facts about it.
 
 use protocol::{ThreadActiveFlag, ThreadStatus};
 

@@ -1,5 +1,5 @@
-//! The Step: one frozen view per model request. What the model is told, the tools it is offered and the place its calls
-//! run in all come from here.
+//! The Step: one frozen view per model request. The model's context, its tools and the environments of its calls all
+//! come from here.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub struct Step {
     pub effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub verbosity: Option<Verbosity>,
-    /// As the provider spells it.
+    /// In the provider's spelling.
     pub service_tier: Option<String>,
     pub base_instructions: Arc<str>,
     pub developer_instructions: Option<Arc<str>>,
-    /// How to ask for a summary, instead of the built-in way.
+    /// Replaces the built-in prompt for summaries.
     pub compact_prompt: Option<Arc<str>>,
     /// Notes from earlier threads, and how to cite them.
     pub memories: Option<Arc<str>>,
@@ -32,52 +32,51 @@ pub struct Step {
     pub project_instructions: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,
     pub personality: Option<Personality>,
-    /// The base instructions already speak in this personality.
+    /// The base instructions already contain this personality.
     pub personality_is_baked: bool,
     /// Skills that are offered.
     pub skills: Arc<[SkillLine]>,
     /// Plugins that are installed.
     pub plugins: Arc<[PluginLine]>,
-    /// Child agents that are open.
+    /// Open child agents.
     pub subagents: Arc<[SubagentLine]>,
     pub approval_policy: AskForApproval,
     /// The automatic reviewer decides about commands and patches that need approval.
     pub reviews_approvals: bool,
-    /// Of an administrator, for that reviewer.
+    /// The administrator's instructions for that reviewer.
     pub reviewer_instructions: Option<Arc<str>>,
     pub sandbox: SandboxPolicy,
-    /// Beginnings of commands that rules allow. Each place holds the words that may stand there.
+    /// Command prefixes that rules approve. Each position lists its possible words.
     pub approved_prefixes: Arc<[Vec<Vec<String>>]>,
-    /// The attached primary environment's folder, else that of the first that is starting, else the thread's.
+    /// The folder of the attached primary environment, else of the first one that is starting, else of the thread.
     pub cwd: String,
-    /// Where this step's calls run, in the order they were chosen: the first attached one is the primary.
+    /// The environments of this step's calls, in the chosen order: the first attached one is the primary.
     pub environments: Arc<[StepEnvironment]>,
     pub shell: String,
     /// Local, `YYYY-MM-DD`.
     pub current_date: String,
     pub timezone: String,
     pub tools: Vec<ToolSpec>,
-    /// A source of tools is still starting: a turn that begins with this step captures another before its first
+    /// A tool source is still starting: a turn that begins with this step captures another one before its first
     /// request.
     pub is_preliminary: bool,
-    /// Over the tools and who approves them, so that a host can prove what was offered.
+    /// Digest over the tools and their approvers, so that a host can verify what was offered.
     pub tool_set_digest: Arc<str>,
-    /// Tools the model can look for; not yet advertised, so not callable.
+    /// Tools that the model can search for. Not advertised yet, so not callable.
     pub deferred: Vec<ToolSpec>,
-    /// Set when the model has to call most tools through scripts.
+    /// Set if the model has to call most tools through scripts.
     pub direct: Option<DirectCalls>,
-    /// Recorded with the context under this name, and not shown to the model: settings of the thread that whoever opens
-    /// it next must find again.
+    /// Settings of the thread under this name, recorded with the context and not sent to the model: opening the thread
+    /// again needs them.
     pub recorded_with: Option<(&'static str, Arc<Value>)>,
-    /// Where a turn waits for hooks.
+    /// The points at which a turn waits for hooks.
     pub hooks: HookPoints,
-    /// The git repository around the folder, by its root, as the provider is told of it. The model does not see it.
+    /// The git repository around the folder, by its root. Sent to the provider, not shown to the model.
     pub repository: Option<Arc<Value>>,
 }
 
 impl Step {
-    /// The least a step can be: a model this program knows nothing about, this machine, read-only, no tools. To build
-    /// on.
+    /// A minimal step to build on: an unknown model, this machine, read-only, no tools.
     pub fn bare(model: &str, cwd: &str) -> Self {
         Self {
             model: ModelInfo::unknown(model),
@@ -117,8 +116,8 @@ impl Step {
         }
     }
 
-    /// Offers the deferred tools that were looked for and found. A search in the provider's own form has told the model
-    /// of them already, so that the list at the beginning of the request stays as it was.
+    /// Offers deferred tools that a search found. If the search used the provider's own format, the model has them
+    /// already, and the request's tool list stays unchanged.
     pub fn reveal(&mut self, found: &[String]) {
         let is_told = self.tool(TOOL_SEARCH).is_some_and(|tool| tool.json.is_some());
         for name in found {
@@ -130,12 +129,12 @@ impl Step {
         }
     }
 
-    /// Where calls run. Without one, nothing that needs a place is offered.
+    /// The environment of calls. Without one, tools that need an environment are not offered.
     pub fn primary(&self) -> Option<&StepEnvironment> {
         self.environments.iter().find(|environment| environment.state == EnvironmentState::Attached)
     }
 
-    /// A tool that is in no group.
+    /// A tool outside any group.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|tool| tool.name == name && tool.namespace.is_none())
     }
@@ -148,13 +147,13 @@ impl Step {
         self.tools.iter().filter(namespace).find(|tool| tool.name == call.name)
     }
 
-    /// Why the model may not make a call itself, if that is so.
+    /// Why the model may not make this call directly, if it may not.
     pub(crate) fn refuses(&self, tool: &ToolSpec) -> Option<&'static str> {
         let direct = self.direct.as_ref().filter(|direct| !direct.has(tool) && tool.kind != ToolKind::Hosted);
         direct.map(|direct| direct.refusal)
     }
 
-    /// The tools as they stand in a request. Those of a group are together, where its first one is.
+    /// The tools as a request lists them. Tools of a group follow its first one.
     pub fn tools_json(&self) -> Vec<Arc<Value>> {
         let mut entries: Vec<Arc<Value>> = Vec::new();
         let mut told: Vec<&str> = Vec::new();
@@ -183,7 +182,8 @@ impl Step {
     }
 }
 
-/// The folder a model works in: of the attached primary, else of the first that is starting, else the thread's.
+/// The model's working folder: of the attached primary, else of the first environment that is starting, else of the
+/// thread.
 pub fn effective_cwd(environments: &[StepEnvironment], of_thread: &str) -> String {
     let first = |state| environments.iter().find(move |environment| environment.state == state);
     first(EnvironmentState::Attached)
@@ -191,7 +191,7 @@ pub fn effective_cwd(environments: &[StepEnvironment], of_thread: &str) -> Strin
         .map_or_else(|| of_thread.to_owned(), |environment| environment.cwd.clone())
 }
 
-/// A place as it was when the step was captured.
+/// An environment at the time the step was captured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepEnvironment {
     pub id: EnvironmentId,
@@ -199,12 +199,13 @@ pub struct StepEnvironment {
     pub cwd: String,
     pub reach: Reach,
     pub state: EnvironmentState,
-    /// Somebody chose it. A thread for which nobody did works on this machine, and its model hears of no choice.
+    /// The client chose it. Without a choice the thread works on this machine, and the model is not told of
+    /// environments.
     pub is_chosen: bool,
 }
 
 impl StepEnvironment {
-    /// This machine, for a thread that chose nothing else.
+    /// This machine, for a thread without chosen environments.
     pub fn here(cwd: impl Into<String>) -> Self {
         Self {
             id: EnvironmentId::new("local"),
@@ -221,7 +222,7 @@ impl StepEnvironment {
 pub enum Reach {
     /// They are on this machine.
     Local,
-    /// Through a command that runs what comes after it elsewhere, such as `docker exec -i box`.
+    /// Through a command that runs its arguments elsewhere, such as `docker exec -i box`.
     Command { argv: Arc<[String]> },
 }
 
@@ -230,12 +231,12 @@ pub enum Reach {
 #[serde(rename_all = "camelCase")]
 pub enum EnvironmentState {
     Attached,
-    /// The model may hear of it; nothing runs there yet.
+    /// Mentioned to the model; nothing runs there yet.
     Starting,
     Disconnected,
 }
 
-/// A skill as the model is told of it.
+/// A skill as listed for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SkillLine {
     pub name: String,
@@ -244,7 +245,7 @@ pub struct SkillLine {
     pub path: String,
 }
 
-/// A plugin as the model is told of it.
+/// A plugin as listed for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PluginLine {
     pub name: String,
@@ -252,10 +253,10 @@ pub struct PluginLine {
     pub description: String,
 }
 
-/// A child agent as its parent is told of it.
+/// A child agent as listed for its parent's model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SubagentLine {
-    /// The name that tools know it by.
+    /// The agent's id in tool calls.
     pub id: String,
     pub nickname: Option<String>,
 }
@@ -264,20 +265,20 @@ pub struct SubagentLine {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
-    /// The group it is offered in and called with.
+    /// The group in which it is offered and called.
     pub namespace: Option<Arc<ToolNamespace>>,
     pub kind: ToolKind,
-    /// As it stands in the request. Unset for another name of a tool, which answers without being advertised.
+    /// The tool in the request. Unset for an alias, which works without being advertised.
     pub json: Option<Arc<Value>>,
-    /// May run beside others that may too.
+    /// May run in parallel with other such calls.
     pub parallel: bool,
     pub gate: Gate,
-    /// Effects of making a call again.
+    /// Effects of repeating a call.
     pub effects: ToolEffects,
 }
 
 impl ToolSpec {
-    /// The name that nothing else in the thread has.
+    /// Unique among the thread's tools.
     pub fn full_name(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{}::{}", namespace.name, self.name),
@@ -286,13 +287,13 @@ impl ToolSpec {
     }
 }
 
-/// The tools that a model may call itself, while it reaches all others from within a script.
+/// The tools that a model may call directly. It reaches all others through scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectCalls {
     pub names: &'static [&'static str],
-    /// The others are not in the list of the request.
+    /// The other tools are not listed in the request.
     pub hides_others: bool,
-    /// The output of a call of another tool.
+    /// The output of a direct call to another tool.
     pub refusal: &'static str,
 }
 
@@ -302,22 +303,22 @@ impl DirectCalls {
     }
 }
 
-/// A group of tools, as the model is told of it.
+/// A group of tools as listed for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolNamespace {
     pub name: String,
     pub description: String,
 }
 
-/// Who decides about the calls of a tool that asks nothing itself.
+/// Who approves the calls of a tool that asks nothing itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Gate {
-    /// Nobody: they are made.
+    /// No approval is needed.
     #[default]
     Open,
-    /// The host, each time.
+    /// The host, for each call.
     Ask,
-    /// They are refused.
+    /// All calls are refused.
     Closed,
 }
 
@@ -326,31 +327,31 @@ pub enum Gate {
 pub enum ToolKind {
     /// The runtime.
     Builtin,
-    /// The client that brought it.
+    /// The client that registered it.
     Dynamic,
     /// The model provider.
     Hosted,
 }
 
-/// Facts of a model that a turn needs.
+/// Model properties that a turn needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
     pub slug: String,
     pub context_window: Option<i64>,
-    /// How much of the window is counted on, in per cent.
+    /// The usable part of the window, in per cent.
     pub effective_window_percent: i64,
     pub auto_compact_token_limit: Option<i64>,
     pub supports_reasoning_summaries: bool,
     pub supports_parallel_tool_calls: bool,
     pub truncation: Truncation,
-    /// How often a broken stream is tried again.
+    /// Retries of a broken stream.
     pub stream_max_retries: u32,
-    /// The price of its tokens, where that is configured.
+    /// The token price, if configured.
     pub price: Option<crate::TokenPrice>,
 }
 
 impl ModelInfo {
-    /// Assumptions about a model that is in no catalogue.
+    /// Assumptions about a model that is not in the catalogue.
     pub fn unknown(slug: &str) -> Self {
         Self {
             slug: slug.to_owned(),
@@ -365,12 +366,12 @@ impl ModelInfo {
         }
     }
 
-    /// The window clients are told.
+    /// The window reported to clients.
     pub fn usable_window(&self) -> Option<i64> {
         self.context_window.map(|window| window * self.effective_window_percent / 100)
     }
 
-    /// Above this, the history is compacted.
+    /// Compact the history above this many tokens.
     pub fn compaction_limit(&self) -> Option<i64> {
         let most = self.context_window.map(|window| window * 9 / 10);
         match (self.auto_compact_token_limit, most) {

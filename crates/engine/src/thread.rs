@@ -1,4 +1,4 @@
-//! A thread as pure state: its lasting part and the turn it may be in.
+//! A thread as pure state: its lasting part and its running turn, if any.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::turn::work::{Core, Transition};
 use crate::turn::{TurnKind, TurnMachine};
 use crate::{ChildEnd, Effect, Input, OperationEnd, Refusal, Step};
 
-/// The data a thread is made from, new or stored.
+/// The data that a thread is created from, new or stored.
 #[derive(Debug, Clone)]
 pub struct ThreadSeed {
     pub id: ThreadId,
@@ -29,18 +29,18 @@ pub struct ThreadSeed {
     pub goal: Option<Box<ThreadGoal>>,
     /// The context of the last `turnContext` record.
     pub context: Option<Value>,
-    /// That record is another thread's: the first turn notes the context in this one's own.
+    /// That record belongs to another thread: the first turn records the context in this thread's own record.
     pub context_is_borrowed: bool,
     pub raw_events: bool,
     /// From the root agent to this one.
     pub agent_path: Arc<[String]>,
-    /// Calls begin when the response that brought them is complete, and not as they come.
+    /// Calls start when their response is complete, not as they arrive.
     pub calls_wait: bool,
-    /// Questions carry the id and the digest of what they are about.
+    /// Questions carry their operation's id and digest.
     pub shows_operations: bool,
-    /// The lease this process works under, where there is one.
+    /// The epoch of this process's lease, if there is one.
     pub epoch: Option<u64>,
-    /// Session keys of what a client approved for the session before this process.
+    /// Session keys that a client approved for the session before this process started.
     pub agreed: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl ThreadSeed {
         }
     }
 
-    /// Of a thread in which nothing was said yet.
+    /// An empty thread.
     pub fn new(id: ThreadId) -> Self {
         Self {
             id,
@@ -124,7 +124,7 @@ impl ThreadMachine {
     pub fn history(&self) -> &[Arc<ResponseItem>] {
         self.core.history.items()
     }
-    /// The history and the context that a fork begins with.
+    /// The history and context that a fork starts with.
     pub fn remembered(&self) -> (Vec<ResponseItem>, Option<Value>) {
         let history = self.core.history.items().iter().map(|item| (**item).clone()).collect();
         let context = self.core.baseline.as_ref();
@@ -143,7 +143,7 @@ impl ThreadMachine {
     pub fn is_reviewing(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.kind == TurnKind::Review)
     }
-    /// Everything that goes on waits for a client.
+    /// Everything in progress waits for a client.
     pub fn is_pending(&self) -> bool {
         self.turn.as_ref().is_some_and(TurnMachine::is_pending)
     }
@@ -162,7 +162,7 @@ impl ThreadMachine {
                 work.item_completed(&turn_id, *item);
                 turn
             }
-            (turn, Input::Told(notification)) => {
+            (turn, Input::ItemNotification(notification)) => {
                 work.emit(*notification);
                 turn
             }
@@ -187,7 +187,7 @@ impl ThreadMachine {
             }
             (None, Input::PursueGoal { turn_id, step }) => TurnMachine::pursue(&mut work, turn_id, step),
             (None, Input::Rollback { num_turns, turn_id, step }) => {
-                // The record counts turns; only it can say what is left of them.
+                // The record numbers the turns; only it can say which remain.
                 work.record(RolloutRecord::RolledBack { num_turns });
                 work.effects.push(Effect::ReadBack { turn_id, step });
                 None
@@ -207,12 +207,12 @@ impl ThreadMachine {
                 None
             }
             (None, Input::StorageFailed(failure)) if failure.started_at_host.is_some() => {
-                // The turn was about to end, and will be again once it is resumed.
+                // The turn was about to end; resuming it ends it.
                 work.emit_status();
                 work.effects.push(Effect::Suspended);
                 None
             }
-            // Late news of a turn that is over is normal life, not a bug.
+            // Late events of an ended turn are normal, not a bug.
             (None, _) => None,
             (Some(turn), input) => turn.on(&mut work, input),
         };
@@ -222,7 +222,7 @@ impl ThreadMachine {
         work.run_goal_clock(self.turn.is_some());
         let is_over = was_running && self.turn.is_none();
         let mut effects = if is_over { stops_first(work.effects) } else { work.effects };
-        // Also after a turn that was not for the goal: a person's words may have been an answer to what held it up.
+        // Also after a turn that was not for the goal: the user's message may have resolved what blocked it.
         let goes_on = is_over && effects.contains(&Effect::Finish(TurnStatus::Completed));
         if goes_on && self.core.pursuit.as_ref().is_some_and(Pursuit::is_active) {
             effects.push(Effect::PursueGoal);
@@ -265,7 +265,7 @@ fn child_ended(work: &mut Transition<'_>, turn: Option<TurnMachine>, end: ChildE
     }
     let news = status.map(|status| subagent_notification(&id, turn_id.as_ref(), &status));
     match (turn, news) {
-        (Some(turn), Some(news)) => turn.hear(work, news),
+        (Some(turn), Some(news)) => turn.queue_message(work, news),
         (None, Some(news)) => {
             work.note(news);
             None
@@ -274,7 +274,7 @@ fn child_ended(work: &mut Transition<'_>, turn: Option<TurnMachine>, end: ChildE
     }
 }
 
-/// Work on an active goal begins where no turn runs; a turn that runs becomes part of it.
+/// If no turn runs, work on an active goal starts; a running turn becomes part of it.
 fn set_goal(
     work: &mut Transition<'_>,
     turn: Option<TurnMachine>,

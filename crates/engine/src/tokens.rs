@@ -1,4 +1,4 @@
-//! Counting tokens: what the provider says, and estimates where it has not spoken yet.
+//! Token counts: the provider's numbers, and estimates until there are any.
 
 use protocol::{
     ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ResponseItem, ThreadTokenUsage,
@@ -10,7 +10,7 @@ pub fn approximate_tokens(bytes: usize) -> i64 {
     i64::try_from(bytes.div_ceil(4)).unwrap_or(i64::MAX)
 }
 
-/// An inline picture counts as much as this many bytes, whatever its encoding weighs.
+/// An inline image counts as this many bytes, whatever the size of its encoding.
 const IMAGE_BYTES: usize = 7_373;
 
 /// Estimated tokens of an item.
@@ -61,7 +61,7 @@ pub(crate) const NOTHING: TokenUsageBreakdown = TokenUsageBreakdown {
     is_estimated: false,
 };
 
-/// Adds the newest response to the running sum.
+/// Adds the newest response to the total.
 pub(crate) fn add(usage: &mut ThreadTokenUsage, last: TokenUsageBreakdown) {
     let total = &mut usage.total;
     total.total_tokens = total.total_tokens.saturating_add(last.total_tokens);

@@ -13,7 +13,7 @@ impl Truncation {
     }
 }
 
-/// Keeps the first and the last half of the budget and says how much is gone.
+/// Keeps the first and the last half of the budget and reports how much was cut.
 pub fn truncate_middle(text: &str, limit: Truncation) -> String {
     let budget = limit.bytes();
     if text.len() <= budget {
@@ -36,8 +36,8 @@ fn ceil(text: &str, at: usize) -> usize {
     (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Cuts a tool's output as it enters the history. The budget is a fifth larger than the model's own, so that cutting
-/// again on the way out changes nothing.
+/// Cuts a tool's output when it enters the history. The budget is a fifth larger than the model's, so that cutting
+/// again before sending changes nothing.
 pub(crate) fn truncate_output(output: FunctionCallOutputBody, limit: Truncation) -> FunctionCallOutputBody {
     let generous = match limit {
         Truncation::Bytes(bytes) => Truncation::Bytes(bytes.saturating_mul(6) / 5),
@@ -51,7 +51,7 @@ pub(crate) fn truncate_output(output: FunctionCallOutputBody, limit: Truncation)
     }
 }
 
-/// The budget is spent part by part; images are always kept.
+/// The parts use up the budget in order; images are always kept.
 fn truncate_parts(
     parts: Vec<FunctionCallOutputContentItem>,
     limit: Truncation,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_goes() {
+    fn the_middle_is_cut() {
         check("abcdefghij", Truncation::Bytes(10), "abcdefghij");
         check("abcdefghij", Truncation::Bytes(4), "ab…6 chars truncated…ij");
         check("abcdefghijklmnop", Truncation::Tokens(2), "abcd…2 tokens truncated…mnop");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn later_parts_are_counted_when_they_do_not_fit() {
+    fn parts_that_do_not_fit_are_reported() {
         let text = |text: &str| FunctionCallOutputContentItem::InputText { text: text.into() };
         let image = FunctionCallOutputContentItem::InputImage { image_url: "data:".into(), detail: None };
         let parts =

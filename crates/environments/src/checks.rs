@@ -1,4 +1,4 @@
-//! The checks of an environment's name, of its description, and of the folders that are chosen in it.
+//! Checks an environment's name, its description, and the folders chosen in it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -10,20 +10,20 @@ use super::error::EnvironmentError;
 
 /// This machine.
 pub(super) const LOCAL: &str = "local";
-/// The most that a thread can choose at once.
+/// Limit of environments per thread.
 const MAX_CHOSEN: usize = 16;
 const MAX_ID_BYTES: usize = 128;
 const DEFAULT_CONNECT: Duration = Duration::from_secs(30);
 const MAX_CONNECT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Checks a description by itself, without the environments that are known. Gives how long it may take to connect.
+/// Checks a description without the known environments. Returns its connect timeout.
 pub(super) fn check_added(params: &EnvironmentAddParams) -> Result<Duration, EnvironmentError> {
     check_id(&params.environment_id)?;
     match &params.environment {
         EnvironmentSpec::Local { cwd } => check_local_folder("environment.cwd", cwd.as_str())?,
         EnvironmentSpec::Command { argv, cwd, probe } => {
             check_words("environment.argv", argv)?;
-            // The folder this process happens to be in is none of the client's business.
+            // This process's folder must not matter to the client.
             if argv.first().is_some_and(|program| program.contains('/') && !program.starts_with('/')) {
                 return Err(EnvironmentError::invalid(
                     "environment.argv[0]",
@@ -43,7 +43,7 @@ pub(super) fn check_added(params: &EnvironmentAddParams) -> Result<Duration, Env
     Ok(connect)
 }
 
-/// It is shown to the model inside quotes, so it has none itself.
+/// The model gets it in quotes, so it must contain none.
 fn check_id(id: &EnvironmentId) -> Result<(), EnvironmentError> {
     let text = id.as_str();
     if text == LOCAL {
@@ -76,7 +76,7 @@ fn check_folder(field: &str, cwd: &str) -> Result<(), EnvironmentError> {
     if cwd.is_empty() {
         return Err(EnvironmentError::invalid(field, "must not be empty"));
     }
-    // It is shown to the model on a line of its own.
+    // The model gets it on its own line.
     if cwd.chars().any(char::is_control) {
         return Err(EnvironmentError::invalid(field, "must not contain control characters"));
     }
@@ -91,14 +91,14 @@ fn check_local_folder(field: &str, cwd: &str) -> Result<(), EnvironmentError> {
     Ok(())
 }
 
-/// The kind of environment behind an id, as far as a choice is concerned.
+/// The kind of an environment, as far as a choice needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EnvironmentKind {
     Local,
     Command,
 }
 
-/// `kind_of` knows the environments there are; `known` lists them for whoever named another.
+/// `kind_of` looks up an environment; `known` lists all for the error message.
 pub(super) fn check_chosen(
     chosen: &[EnvironmentSelection],
     kind_of: impl Fn(&EnvironmentId) -> Option<EnvironmentKind>,

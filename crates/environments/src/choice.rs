@@ -1,4 +1,4 @@
-//! The environments that one thread has chosen: its clients are notified when one of them comes or goes.
+//! The chosen environments of one thread: its clients are notified of changes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::table::{Seen, WatchTask};
 use super::{Chosen, Environments};
 
-/// How often what is chosen is looked at without a reason.
+/// Interval of checks without other reasons.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Lives as long as somebody works with the selection.
+/// Lives as long as the selection is in use.
 #[derive(Debug)]
 pub(super) struct WatchedChoice {
     thread: ThreadId,
@@ -49,7 +49,7 @@ impl WatchedChoice {
         self.chosen.strong_count() > 0
     }
 
-    /// The selection itself, if it is this thread's and says the same.
+    /// The selection itself, if it is this thread's and equal.
     pub(super) fn same(&self, thread: &ThreadId, chosen: &[EnvironmentSelection]) -> Option<Chosen> {
         let own = self.chosen.upgrade().filter(|_| self.thread == *thread)?;
         (*own == *chosen).then_some(own)
@@ -69,7 +69,7 @@ impl WatchedChoice {
     }
 }
 
-/// Tells one thread's clients, so that a slow one holds up nobody else's.
+/// Notifies one thread's clients, so that a slow one delays no others.
 struct Follower {
     registry: Weak<Environments>,
     thread: ThreadId,
@@ -84,7 +84,7 @@ impl Follower {
         loop {
             tokio::select! {
                 () = news.notified() => {}
-                _ = tick.tick() => self.want_look(),
+                _ = tick.tick() => self.request_check(),
             }
             let Some((registry, changes)) = self.changes() else { return };
             let subscribers = registry.subscribers.clone();
@@ -95,13 +95,13 @@ impl Follower {
         }
     }
 
-    fn want_look(&self) {
+    fn request_check(&self) {
         if let (Some(registry), Some(chosen)) = (self.registry.upgrade(), self.chosen.upgrade()) {
-            registry.want_look(&chosen);
+            registry.request_check(&chosen);
         }
     }
 
-    /// `None` when nobody works with the selection any more. It is not kept alive by being looked at.
+    /// `None` when the selection is no longer in use. Does not keep it alive.
     fn changes(&mut self) -> Option<(Arc<Environments>, Vec<ServerNotification>)> {
         let (registry, chosen) = (self.registry.upgrade()?, self.chosen.upgrade()?);
         let now = registry.see_all(&chosen);

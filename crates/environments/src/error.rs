@@ -1,4 +1,4 @@
-//! Why a choice or a description of environments is refused, in words that name the field.
+//! Why a choice or a description of environments is refused, with the name of the field.
 
 use protocol::EnvironmentId;
 
@@ -10,7 +10,7 @@ pub enum EnvironmentError {
     Twice { at: usize, id: EnvironmentId },
     #[error("environments: {count} were chosen at once; the most is {max}")]
     TooManyChosen { count: usize, max: usize },
-    /// A value no environment can have.
+    /// A value that is invalid for any environment.
     #[error("{field} {problem}")]
     Invalid { field: String, problem: &'static str },
     #[error("environmentId: `local` is this machine and always there; choose another id")]

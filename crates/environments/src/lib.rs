@@ -1,5 +1,5 @@
-//! Owns the environments of one process: which there are, whether they can be used, and which threads have chosen
-//! them. Must not know how turns work or who the clients are.
+//! Owns the environments of one process: their list, whether they can be used, and which threads have chosen them. Must
+//! not know how turns work or who the clients are.
 
 mod checks;
 mod choice;
@@ -32,18 +32,17 @@ use probe::Prober;
 pub use stored::stored_choice;
 use table::{FoundEnvironment, KnownEnvironment, Seen, Table, WatchTask, info_here, step_environment};
 
-/// The most that can be known at once.
+/// Limit of known environments.
 const MAX_KNOWN: usize = 256;
-/// How long whoever asks waits for an answer that is not stale. The next requests of a client wait as long.
+/// How long a client's request waits for a current status. Its next requests wait as long.
 const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
-/// How long the outcome of a call that failed is held back until it is known whether its place is gone.
+/// How long a failed call is delayed to find out whether its environment is gone.
 const PATIENCE_OF_CALLS: Duration = Duration::from_secs(10);
 
-/// The selection of a thread, shared by whoever works with it. As long as one of them lives, its environments are
-/// watched.
+/// The selection of a thread, shared by its users. While one of them lives, its environments are watched.
 pub type Chosen = Arc<[EnvironmentSelection]>;
 
-/// The clients of a thread, who are notified when one of its environments comes or goes.
+/// The clients of a thread, which are notified of changes of its environments.
 pub trait Subscribers: Send + Sync {
     /// Delivers in order.
     fn notify<'a>(
@@ -53,7 +52,7 @@ pub trait Subscribers: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn Subscribers + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Subscribers")
@@ -63,16 +62,16 @@ impl fmt::Debug for dyn Subscribers + '_ {
 #[derive(Debug)]
 pub struct Environments {
     subscribers: Arc<dyn Subscribers>,
-    /// Finds the user's shell on this machine, when a client asks for it.
+    /// Finds the user's shell on this machine, on a client's request.
     shell: fn() -> PathBuf,
     table: Mutex<Table>,
 }
 
-/// Where the calls of one step run.
+/// The environments of one step's calls.
 #[derive(Debug)]
 pub struct Places {
     pub environments: Arc<[StepEnvironment]>,
-    /// The name of the shell there, when that is not this machine's.
+    /// The name of the shell there, if it is not this machine's.
     pub shell: Option<String>,
 }
 
@@ -82,7 +81,7 @@ impl Environments {
         Arc::new(Self { subscribers, shell, table: Mutex::default() })
     }
 
-    /// Makes an environment known. One behind a command is connected to from now on, with `env` for the command.
+    /// Registers an environment. One behind a command is connected from now on, with `env` for the command.
     pub fn add(
         self: &Arc<Self>,
         params: EnvironmentAddParams,
@@ -115,7 +114,7 @@ impl Environments {
             }
         };
         table.known.insert(id.clone(), known);
-        // A thread that was resumed before its environment was known again has waited for this.
+        // A resumed thread may have waited for this environment.
         table.wake(&id);
         Ok(())
     }
@@ -135,14 +134,14 @@ impl Environments {
         Ok(EnvironmentInfoResponse { environment_id, environment, shell: sight.shell, cwd: sight.cwd })
     }
 
-    /// As it is now; one that takes its time to answer is told as it was last seen.
+    /// The current status; if the check takes too long, the last known one.
     pub async fn status(&self, id: &EnvironmentId) -> EnvironmentStatusResponse {
         let found = self.table.lock().find(id);
         let seen = match found {
             None => return EnvironmentStatusResponse { status: EnvironmentStatus::Unknown, error: None },
             Some(FoundEnvironment::Here(cwd)) => Seen::of_folder(cwd.as_str()),
             Some(FoundEnvironment::Behind(place)) => {
-                place.look_again(PATIENCE_OF_CLIENTS).await;
+                place.check_again(PATIENCE_OF_CLIENTS).await;
                 Seen::of_place(&place)
             }
         };
@@ -154,12 +153,12 @@ impl Environments {
         EnvironmentStatusResponse { status, error: seen.reason }
     }
 
-    /// Whether these can be chosen.
+    /// Checks that these can be chosen.
     pub fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
         self.table.lock().check(chosen)
     }
 
-    /// Chooses for a thread. The same choice once more is no change.
+    /// Sets a thread's choice. An equal choice is no change.
     pub fn choose(
         self: &Arc<Self>,
         thread: &ThreadId,
@@ -171,8 +170,8 @@ impl Environments {
         Ok(self.remember(&mut table, thread, chosen, told))
     }
 
-    /// The selection a thread had when it was stored. Environments no longer known cannot be used until added again:
-    /// work meant for another place never falls back on this machine.
+    /// Restores the stored selection of a thread. Unknown environments cannot be used until they are added again: work
+    /// for another environment never falls back to this machine.
     pub fn choose_again(self: &Arc<Self>, thread: &ThreadId, chosen: Vec<EnvironmentSelection>) -> Chosen {
         let told = self.see_all(&chosen);
         self.remember(&mut self.table.lock(), thread, chosen, told)
@@ -192,15 +191,15 @@ impl Environments {
         let chosen: Chosen = chosen.into();
         if !chosen.is_empty() {
             let choice = WatchedChoice::follow(self, thread, &chosen, told);
-            // Something may have changed since it was looked at.
+            // Checks for changes since the last check.
             choice.wake();
             table.choices.push(choice);
-            table.want_look(&chosen);
+            table.request_check(&chosen);
         }
         chosen
     }
 
-    /// Where the calls of the next step run. `None`: nobody has chosen anything.
+    /// The environments of the next step's calls. `None`: no choice.
     pub fn places(&self, chosen: Option<&Chosen>, cwd: &str) -> Places {
         let Some(chosen) = chosen else {
             return Places { environments: Arc::new([StepEnvironment::here(cwd)]), shell: None };
@@ -209,7 +208,7 @@ impl Environments {
         let seen = chosen.iter().zip(&found).map(|(one, found)| step_environment(one, found.as_ref()));
         let (environments, mut shells): (Vec<_>, Vec<_>) = seen.unzip();
         if found.iter().any(|found| matches!(found, Some(FoundEnvironment::Here(_)))) {
-            // A folder that came or went since is news.
+            // A folder that appeared or disappeared since is reported.
             self.table
                 .lock()
                 .choices
@@ -221,22 +220,22 @@ impl Environments {
         Places { environments: environments.into(), shell }
     }
 
-    /// A call failed in this environment: perhaps because it is gone. Returns when that is known, or after a while.
+    /// A call failed in this environment, which may be gone. Returns when that is known, or after a while.
     pub async fn doubt(&self, id: &EnvironmentId) {
         let found = self.table.lock().find(id);
         if let Some(FoundEnvironment::Behind(place)) = found {
-            place.look_again(PATIENCE_OF_CALLS).await;
+            place.check_again(PATIENCE_OF_CALLS).await;
         }
     }
 
-    /// Folders are looked for without the lock: a file system may be slow.
+    /// Checks folders without the lock, because a file system may be slow.
     fn see_all(&self, chosen: &[EnvironmentSelection]) -> Vec<Seen> {
         let found = self.table.lock().find_all(chosen);
         chosen.iter().zip(&found).map(|(one, found)| Seen::of(one, found.as_ref())).collect()
     }
 
-    fn want_look(&self, chosen: &[EnvironmentSelection]) {
-        self.table.lock().want_look(chosen);
+    fn request_check(&self, chosen: &[EnvironmentSelection]) {
+        self.table.lock().request_check(chosen);
     }
 }
 
@@ -246,7 +245,8 @@ fn wake(registry: &Weak<Environments>, id: &EnvironmentId) {
     }
 }
 
-/// The one that decides about the surroundings: where calls run, else where they will, else where they should have.
+/// The environment that determines the context: the first attached one, else one that is starting, else the first
+/// chosen one.
 pub fn governing(environments: &[StepEnvironment]) -> Option<&StepEnvironment> {
     governing_at(environments).map(|at| &environments[at])
 }
@@ -258,8 +258,8 @@ fn governing_at(environments: &[StepEnvironment]) -> Option<usize> {
         .or_else(|| (!environments.is_empty()).then_some(0))
 }
 
-/// The environments that a child of this step's turn, or a review of it, may work in: those attached. `None` when
-/// nobody has chosen anything, so that it works where its parent's thread does.
+/// The environments for a child agent or review of this step's turn: the attached ones. `None` if there is no choice,
+/// so that it works where its parent's thread does.
 pub fn attached_selections(step: &Step) -> Option<Vec<EnvironmentSelection>> {
     let is_chosen = step.environments.is_empty() || step.environments.iter().any(|one| one.is_chosen);
     let attached = step.environments.iter().filter(|one| one.state == EnvironmentState::Attached);

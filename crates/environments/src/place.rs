@@ -1,4 +1,4 @@
-//! One environment behind a command: what is known of it, and who finds out more.
+//! One environment behind a command: its state, and the task that checks it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::{sleep, timeout};
 
 use super::probe::Prober;
 
-/// Between two attempts to connect: at first, and at most.
+/// Pause between two attempts to connect: initial and maximum.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Before an environment that was attached is asked a second time.
+/// Pause before an attached environment is checked a second time.
 const SECOND_THOUGHT: Duration = Duration::from_millis(200);
 
-/// The state of an environment when it was last looked at.
+/// The state of an environment at the last check.
 #[derive(Debug, Clone)]
 pub(super) struct SeenEnvironment {
     pub(super) state: EnvironmentState,
@@ -24,7 +24,7 @@ pub(super) struct SeenEnvironment {
     pub(super) error: Option<String>,
     pub(super) shell: Option<EnvironmentShell>,
     pub(super) cwd: Option<String>,
-    /// Looks that have begun, and the last of them that has ended.
+    /// Started checks, and the last one that has ended.
     begun: u64,
     ended: u64,
 }
@@ -53,25 +53,25 @@ impl EnvironmentPlace {
         self.sight.borrow().clone()
     }
 
-    /// Has it looked at soon, once however many ask.
-    pub(super) fn want_look(&self) {
+    /// Requests a check, one for all concurrent callers.
+    pub(super) fn request_check(&self) {
         self.wanted.notify_one();
     }
 
-    /// Returns when somebody has looked since, or when patience is over.
-    pub(super) async fn look_again(&self, patience: Duration) {
+    /// Returns after a new check, or after the timeout.
+    pub(super) async fn check_again(&self, patience: Duration) {
         let mut sight = self.sight.subscribe();
         let begun = sight.borrow().begun;
-        self.want_look();
-        // The place is gone when its sender is; then there is nothing to see either.
+        self.request_check();
+        // If the sender is dropped, the environment was removed.
         let _ = timeout(patience, sight.wait_for(|sight| sight.ended > begun)).await;
     }
 
-    /// Connects, and then looks whenever somebody wants to know. `changed` is called when the state is another.
+    /// Connects, and then checks on request. `changed` is called when the state has changed.
     pub(super) async fn keep_watch(self: Arc<Self>, changed: impl Fn()) {
         if timeout(self.connect, self.connect()).await.is_err() {
             let reason = format!("it could not be used within {} ms", self.connect.as_millis());
-            self.end_look(|sight| {
+            self.end_check(|sight| {
                 sight.state = EnvironmentState::Disconnected;
                 let last = sight.error.take();
                 sight.error = Some(last.map_or_else(|| reason.clone(), |last| format!("{reason}: {last}")));
@@ -90,10 +90,10 @@ impl EnvironmentPlace {
     async fn connect(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            self.begin_look();
+            self.begin_check();
             match self.prober.answers().await {
                 Ok(()) => return self.attach().await,
-                Err(reason) => self.end_look(|sight| sight.error = Some(reason)),
+                Err(reason) => self.end_check(|sight| sight.error = Some(reason)),
             }
             tokio::select! {
                 () = sleep(pause) => {}
@@ -103,20 +103,20 @@ impl EnvironmentPlace {
         }
     }
 
-    /// Says whether the state is another now.
+    /// Returns whether the state has changed.
     async fn look(&self) -> bool {
         let before = self.sight.borrow().state;
-        self.begin_look();
+        self.begin_check();
         let mut answer = self.prober.answers().await;
         if answer.is_err() && before == EnvironmentState::Attached {
-            // Once may be an accident, and taking the tools from a model is no small thing.
+            // Checked twice, because a lost environment takes the model's tools away.
             sleep(SECOND_THOUGHT).await;
             answer = self.prober.answers().await;
         }
         match answer {
-            Ok(()) if before == EnvironmentState::Attached => self.end_look(|_| {}),
+            Ok(()) if before == EnvironmentState::Attached => self.end_check(|_| {}),
             Ok(()) => self.attach().await,
-            Err(reason) => self.end_look(|sight| {
+            Err(reason) => self.end_check(|sight| {
                 sight.state = EnvironmentState::Disconnected;
                 sight.error = Some(reason);
             }),
@@ -124,10 +124,10 @@ impl EnvironmentPlace {
         self.sight.borrow().state != before
     }
 
-    /// Explores it again: another thing may be there than before.
+    /// Explores it again: it may be a different one now.
     async fn attach(&self) {
         let found = self.prober.explore().await;
-        self.end_look(|sight| {
+        self.end_check(|sight| {
             sight.state = EnvironmentState::Attached;
             sight.error = None;
             sight.shell = found.shell;
@@ -135,11 +135,11 @@ impl EnvironmentPlace {
         });
     }
 
-    fn begin_look(&self) {
+    fn begin_check(&self) {
         self.sight.send_modify(|sight| sight.begun += 1);
     }
 
-    fn end_look(&self, change: impl FnOnce(&mut SeenEnvironment)) {
+    fn end_check(&self, change: impl FnOnce(&mut SeenEnvironment)) {
         self.sight.send_modify(|sight| {
             sight.ended = sight.begun;
             change(sight);
@@ -161,7 +161,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// A prefix that works once it is opened.
+    /// A prefix command that works once it is opened.
     struct Door {
         folder: TempDir,
         prefix: PathBuf,
@@ -175,7 +175,7 @@ mod tests {
         }
 
         fn holding(self, script: &str) -> Self {
-            // Put in place whole: a script that is open for writing cannot be run.
+            // Renamed when complete: a script that is open for writing cannot be run.
             let draft = self.folder.path().join("draft");
             fs::write(&draft, script).expect("written");
             fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).expect("executable");
@@ -211,7 +211,7 @@ mod tests {
         let watch = tokio::spawn(
             watching.clone().keep_watch(move || told.send(watching.sight().state).expect("heard")),
         );
-        place.look_again(PATIENCE).await;
+        place.check_again(PATIENCE).await;
         let sight = place.sight();
         assert_eq!(sight.state, EnvironmentState::Starting);
         assert_eq!(sight.error.as_deref(), Some("the probe ended with code 1: closed"));
@@ -222,13 +222,13 @@ mod tests {
         assert_eq!(sight.shell.map(|shell| shell.name).as_deref(), Some("sh"));
 
         fs::remove_file(&door.prefix).expect("removed");
-        place.look_again(PATIENCE).await;
+        place.check_again(PATIENCE).await;
         let sight = place.sight();
         assert_eq!(sight.state, EnvironmentState::Disconnected);
         assert!(sight.error.is_some_and(|error| error.ends_with("no such program")));
 
         let _door = door.opened();
-        place.look_again(PATIENCE).await;
+        place.check_again(PATIENCE).await;
         assert_eq!(place.sight().state, EnvironmentState::Attached);
         use EnvironmentState::{Attached, Disconnected};
         for expected in [Attached, Disconnected, Attached] {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_never_answers_is_given_up() {
+    async fn an_environment_that_never_answers_times_out() {
         let door = Door::new();
         let place = door.place(Duration::from_millis(150));
         let watch = tokio::spawn(place.clone().keep_watch(|| {}));

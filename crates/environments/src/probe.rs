@@ -1,4 +1,4 @@
-//! Commands that find out about an environment: whether it answers, and what is there.
+//! Commands that check an environment and explore it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,28 +8,28 @@ use std::time::Duration;
 use protocol::EnvironmentShell;
 use sandbox::{Excerpt, FinishedCommand, HeadTail, Limits, Order, RunOptions};
 
-/// How long one command may take.
+/// Time limit of one command.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The most bytes kept of its output.
+/// Limit of its output.
 const CAP_BYTES: usize = 16 << 10;
-/// The longest reason that is given, in characters.
+/// Limit of a reason, in characters.
 const LONGEST_REASON: usize = 300;
-/// Programs that understand the scripts of a POSIX shell.
+/// Shells that run POSIX scripts.
 const SHELLS: &[&str] = &["bash", "zsh", "sh", "dash", "ash", "ksh", "mksh"];
 const SHELL_MARK: &str = "oarlock-shell ";
 const FOLDER_MARK: &str = "oarlock-folder ";
 
-/// How an environment is reached and asked.
+/// How to reach an environment.
 #[derive(Debug)]
 pub(super) struct Prober {
     pub(super) argv: Arc<[String]>,
     pub(super) probe: Vec<String>,
     pub(super) cwd: String,
-    /// Of the prefix command, on this machine.
+    /// For the prefix command, on this machine.
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// The shell and the folder of an environment that answers.
+/// The shell and the folder of an environment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ProbeAnswer {
     pub(super) shell: Option<EnvironmentShell>,
@@ -37,7 +37,7 @@ pub(super) struct ProbeAnswer {
 }
 
 impl Prober {
-    /// Whether the environment answers; if not, why. Dropping the future kills what it started.
+    /// Checks whether the environment responds; the error says why not. Dropping the future kills the command.
     pub(super) async fn answers(&self) -> Result<(), String> {
         let ended = self.run(&self.probe, None).await?;
         if ended.timed_out {
@@ -54,9 +54,9 @@ impl Prober {
         Err(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
     }
 
-    /// Asks for the shell and the folder. Those not found out stay unknown: the environment can be used all the same.
+    /// Finds the shell and the folder. Without them the environment can still be used.
     pub(super) async fn explore(&self) -> ProbeAnswer {
-        // As input and not as arguments: a prefix such as ssh makes one line of those and has it read once more.
+        // As input and not as arguments: a prefix such as ssh joins those and has them parsed again.
         let script = script(&self.cwd).into_bytes();
         match self.run(&["sh".to_owned()], Some(script)).await {
             Ok(ended) => ProbeAnswer::read(&ended.stdout.excerpt()),
@@ -70,14 +70,14 @@ impl Prober {
     async fn run(&self, words: &[String], stdin: Option<Vec<u8>>) -> Result<FinishedCommand, String> {
         let order = Order {
             argv: self.argv.iter().chain(words).cloned().collect(),
-            // The folder of the environment is not one of this machine.
+            // The environment's folder does not exist on this machine.
             cwd: PathBuf::from("/"),
             env: self.env.clone(),
             confinement: None,
             limits: Limits::default(),
             terminal: false,
         };
-        // Whoever holds the output open after the end has nothing more to say.
+        // Other processes with the output open are not awaited.
         let drain_limit = Duration::from_millis(200);
         let (timeout, cap_bytes) = (Some(LIMIT), CAP_BYTES);
         let options = RunOptions { timeout, cap_bytes, stdin, drain_limit, ..RunOptions::default() };
@@ -96,7 +96,7 @@ fn script(cwd: &str) -> String {
 }
 
 impl ProbeAnswer {
-    /// Other lines may stand before and between: whatever a login prints.
+    /// A login may print other lines before and between.
     fn read(output: &Excerpt) -> Self {
         let lines = || output.head.lines().chain(output.tail.lines());
         let shells = lines().filter_map(|line| shell(line.strip_prefix(SHELL_MARK)?));
@@ -158,10 +158,10 @@ mod tests {
         let shell = found.shell.expect("a shell");
         assert_eq!((shell.name.as_str(), shell.path.ends_with("/sh")), ("sh", true));
         assert_eq!(found.cwd.as_deref(), Some(odd.as_str()));
-        // A prefix that reads its words once more, as ssh does.
+        // A prefix that has its words parsed again, like ssh.
         let found = prober(&["sh", "-c", "eval \"$*\"", "sh"], &["true"], &odd).explore().await;
         assert_eq!(found.cwd.as_deref(), Some(odd.as_str()));
-        // No such folder there, and no shell that could be asked.
+        // The folder is missing, and the shell cannot be determined.
         assert_eq!(prober(&["env"], &["true"], "/nonexistent").explore().await.cwd, None);
         assert_eq!(prober(&["false"], &["true"], "/").explore().await, ProbeAnswer::default());
     }

@@ -1,10 +1,9 @@
-//! The choice in a thread's record: each turn notes what its model was told.
+//! The choice in a thread's record: each turn stores its model's environments.
 
 use protocol::{EnvironmentId, EnvironmentSelection};
 use serde_json::Value;
 
-/// The selection of the thread's last turn; nothing when that worked on this machine without having chosen
-/// to.
+/// The selection of the thread's last turn; none if that worked on this machine without a choice.
 pub fn stored_choice(turn_context: Option<&Value>) -> Option<Vec<EnvironmentSelection>> {
     let context = turn_context?;
     if context["nowhere"].as_bool() == Some(true) {

@@ -1,4 +1,4 @@
-//! Which environments are known, and what an id leads to.
+//! The known environments by id.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) enum KnownEnvironment {
     Command { place: Arc<EnvironmentPlace>, _watch: WatchTask },
 }
 
-/// A task that ends with whoever wanted it.
+/// A task that ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct WatchTask(pub(super) JoinHandle<()>);
 
@@ -38,7 +38,7 @@ impl Drop for WatchTask {
     }
 }
 
-/// One chosen environment at one moment.
+/// The state of one chosen environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) state: EnvironmentState,
@@ -88,16 +88,16 @@ impl Table {
         self.choices.iter().filter(|choice| choice.includes(id)).for_each(WatchedChoice::wake);
     }
 
-    pub(super) fn want_look(&self, chosen: &[EnvironmentSelection]) {
+    pub(super) fn request_check(&self, chosen: &[EnvironmentSelection]) {
         for one in chosen {
             if let Some(KnownEnvironment::Command { place, .. }) = self.known.get(&one.environment_id) {
-                place.want_look();
+                place.request_check();
             }
         }
     }
 }
 
-/// With the name of its shell, when that is not this machine's.
+/// With the name of its shell, if it is not this machine's.
 pub(super) fn step_environment(
     one: &EnvironmentSelection,
     found: Option<&FoundEnvironment>,
@@ -110,7 +110,7 @@ pub(super) fn step_environment(
             let shell = sight.shell.map_or_else(|| "sh".to_owned(), |shell| shell.name);
             (Reach::Command { argv: place.argv() }, sight.state, Some(shell))
         }
-        // Nothing runs there, and least of all here.
+        // Nothing runs there, and must not run here.
         None => {
             (Reach::Command { argv: Arc::new([]) }, EnvironmentState::Disconnected, Some("sh".to_owned()))
         }
@@ -156,7 +156,7 @@ pub(super) fn info_here(id: &EnvironmentId, cwd: AbsolutePath, shell: &Path) -> 
     }
 }
 
-/// Where this process runs; the root when that folder is gone or is no text.
+/// This process's folder; the root if that is gone or no valid text.
 fn own_folder() -> Option<AbsolutePath> {
     let own = std::env::current_dir().ok().and_then(|own| own.into_os_string().into_string().ok());
     own.and_then(AbsolutePath::new).or_else(|| AbsolutePath::new("/"))

@@ -21,7 +21,7 @@ fn shown(thread: &ThreadId, notification: &ServerNotification) -> String {
     format!("{thread} {id} {what}")
 }
 
-/// Passes on what the clients of a thread are notified of.
+/// Forwards the notifications for clients of a thread.
 #[derive(Debug)]
 struct Listening(mpsc::UnboundedSender<String>);
 
@@ -36,7 +36,7 @@ impl Subscribers for Listening {
     }
 }
 
-/// A registry, what its clients hear, and a folder whose `prefix` leads to an environment once it is written.
+/// A registry, its notifications, and a folder whose `prefix` leads to an environment once it is written.
 struct Scene {
     registry: Arc<Environments>,
     heard: mpsc::UnboundedReceiver<String>,
@@ -57,7 +57,7 @@ impl Scene {
         self.folder.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// Lets `box` be reached.
+    /// Makes `box` reachable.
     fn open(&self) {
         std::os::unix::fs::symlink("/usr/bin/env", self.folder.path().join("prefix")).expect("a link");
     }
@@ -110,7 +110,7 @@ fn states(places: &Places) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn clients_of_a_thread_hear_what_comes_and_goes() {
+async fn clients_of_a_thread_are_notified_of_changes() {
     let mut scene = Scene::new();
     scene.add_box().expect("added");
     let chosen = scene.choose("t1", &[("box", "/w")]).expect("chosen");
@@ -123,7 +123,7 @@ async fn clients_of_a_thread_hear_what_comes_and_goes() {
     assert_eq!(states(&places), ["box Attached"]);
     let argv: Arc<[String]> = Arc::new([scene.path("prefix")]);
     assert_eq!(places.environments[0].reach, Reach::Command { argv });
-    // Another thread that chooses it now knows that it can be used.
+    // Another thread that chooses it now gets its state.
     let other = scene.choose("t2", &[("box", "/w")]).expect("chosen");
     scene.close();
     scene.registry.doubt(&EnvironmentId::new("box")).await;
@@ -131,7 +131,7 @@ async fn clients_of_a_thread_hear_what_comes_and_goes() {
     let mut heard = [scene.next().await, scene.next().await];
     heard.sort_unstable();
     assert_eq!(heard, ["t1 box disconnected", "t2 box disconnected"]);
-    // A thread that has gone, or has chosen something else, hears nothing more.
+    // A thread that was closed, or has chosen something else, gets no further notifications.
     drop(other);
     scene.open();
     scene.registry.doubt(&EnvironmentId::new("box")).await;
@@ -140,7 +140,7 @@ async fn clients_of_a_thread_hear_what_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn what_a_thread_uses_is_not_replaced() {
+async fn an_environment_in_use_is_not_replaced() {
     let scene = Scene::new();
     let here = |cwd: &str| json!({"type": "local", "cwd": cwd});
     scene.add("x", &here("/a")).expect("added");
@@ -186,7 +186,7 @@ async fn a_stored_choice_waits_until_its_environment_is_known_again() {
 }
 
 #[tokio::test]
-async fn an_id_leads_somewhere_or_is_unknown() {
+async fn an_id_is_known_or_unknown() {
     let scene = Scene::new();
     scene.add("gone", &json!({"type": "local", "cwd": "/nonexistent"})).expect("added");
     assert_eq!(scene.status("local").await, "attached");
@@ -201,7 +201,7 @@ async fn an_id_leads_somewhere_or_is_unknown() {
 }
 
 #[tokio::test]
-async fn there_is_an_end_to_how_many_are_known() {
+async fn the_number_of_environments_is_limited() {
     let scene = Scene::new();
     let here = || json!({"type": "local", "cwd": "/"});
     for number in 0..MAX_KNOWN {

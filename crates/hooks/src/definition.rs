@@ -1,4 +1,4 @@
-//! From what is written in files to hooks that can run.
+//! Parses hook files into hooks.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use regex_automata::meta::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The usual limit of a run.
+/// The default time limit of a run.
 const DEFAULT_TIMEOUT_SEC: u64 = 600;
-/// Nobody waits longer than a day.
+/// The maximum time limit, a day.
 const MAX_TIMEOUT_SEC: u64 = 86_400;
-/// Of all layers together.
+/// Limit of all layers together.
 const MAX_HOOKS: usize = 100;
-/// Groups of one event in one file: each may have a pattern, which costs time to compile.
+/// Limit of an event's groups in one file: each may have a pattern, which takes time to compile.
 const MAX_GROUPS: usize = 100;
-/// The largest compiled pattern.
+/// Limit of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// One command, and when it runs.
 #[derive(Debug, Clone)]
 pub struct Hook {
     pub event: HookEventName,
-    /// As it is written; none matches everything.
+    /// As written; none matches everything.
     pub matcher: Option<String>,
     pattern: Option<Regex>,
     pub command: String,
@@ -32,19 +32,19 @@ pub struct Hook {
     pub status_message: Option<String>,
     pub source_path: PathBuf,
     pub origin: HookOrigin,
-    /// Places of the group and of the handler in their file.
+    /// Indexes of the group and of the handler in their file.
     pub place: (usize, usize),
-    /// False where the user has not agreed to it: it is listed, and does not run.
+    /// False if the user has not reviewed it: it is listed, and does not run.
     pub is_accepted: bool,
 }
 
-/// All hooks of a configuration, in the order of their layers.
+/// All hooks of a configuration, in the order of layers.
 #[derive(Debug, Clone, Default)]
 pub struct HookSet {
     pub(crate) hooks: Vec<Hook>,
-    /// Hooks that are skipped, and why.
+    /// Skipped hooks, with reasons.
     pub warnings: Vec<String>,
-    /// Files that cannot be used.
+    /// Invalid files.
     pub errors: Vec<HookErrorInfo>,
 }
 
@@ -104,7 +104,7 @@ impl HookSet {
                 }
             }
         }
-        // Of one event, in the order of the files; serde's maps are sorted, files are not.
+        // By event, then in file order; serde's maps are sorted, files are not.
         set.hooks.sort_by_key(|hook| order_of(hook.event));
         set
     }
@@ -125,7 +125,7 @@ impl HookSet {
         }
         for (number, group) in groups.into_iter().enumerate() {
             let matcher = group.matcher.filter(|text| !text.is_empty() && text != "*" && has_matcher(event));
-            // The patterns of a project that nobody has reviewed are not worth the time: none of its hooks runs.
+            // Patterns of unreviewed hooks need no compiling: the hooks do not run.
             let compiled = matcher.as_deref().filter(|_| file.is_accepted).map(compile);
             let pattern = match compiled.transpose() {
                 Ok(pattern) => pattern,
@@ -160,12 +160,12 @@ impl HookSet {
         }
     }
 
-    /// Whether any hook runs at this event, whatever it is about.
+    /// Whether any hook runs at this event.
     pub fn has(&self, event: HookEventName) -> bool {
         self.hooks.iter().any(|hook| hook.event == event && hook.is_accepted)
     }
 
-    /// Those that run, with their places among all hooks.
+    /// The matching hooks that run, with their indexes.
     pub(crate) fn matching<'a>(
         &'a self,
         event: HookEventName,
@@ -186,7 +186,7 @@ struct HookCommand {
     status_message: Option<String>,
 }
 
-/// The inner error is why the handler is skipped, although it is as it should be.
+/// The inner error is why a valid handler is skipped.
 fn command_of(handler: Value) -> Result<Result<HookCommand, String>, String> {
     let handler: HookHandler = serde_json::from_value(handler).map_err(|error| error.to_string())?;
     if handler.kind != HookHandlerKind::Command {
@@ -233,12 +233,12 @@ fn order_of(event: HookEventName) -> usize {
     EVENTS.iter().position(|(other, _)| *other == event).unwrap_or(EVENTS.len())
 }
 
-/// The event as files and hooks spell it.
+/// The event in the spelling of files and hooks.
 pub(crate) fn word(event: HookEventName) -> &'static str {
     EVENTS.iter().find(|(other, _)| *other == event).map_or("", |(_, word)| *word)
 }
 
-/// All that is run.
+/// The only supported type.
 pub(crate) const HANDLER: HookHandlerType = HookHandlerType::Command;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! The meaning of a run: a decision over its exit code and its output, and nothing else.
+//! The verdict of a run, from its exit code and output only.
 
 use protocol::{HookEventName, HookOutputEntry, HookOutputEntryKind as Kind, HookRunStatus as Status};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most of a hook's words that the model gets from one run.
+/// Limit of one run's text for the model.
 const MAX_TEXT: usize = 16 * 1024;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookEnd {
     Exited(i32),
-    /// After so many seconds.
+    /// After this many seconds.
     TimedOut(u64),
     /// It could not be started, or was lost.
     Failed(String),
@@ -23,18 +23,18 @@ pub struct HookRunOutput {
     pub end: HookEnd,
     pub stdout: String,
     pub stderr: String,
-    /// It said more than is kept.
+    /// Its output was cut.
     pub is_cut: bool,
 }
 
-/// Its meaning.
+/// The verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedRun {
     pub status: Status,
     pub entries: Vec<HookOutputEntry>,
     /// Why it blocked or stopped, for the model.
     pub reason: Option<String>,
-    /// For the model to know.
+    /// Context for the model.
     pub context: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl JudgedRun {
         Self { status, entries: Vec::new(), reason: None, context: None }
     }
 
-    /// The turn goes on as if it had not run.
+    /// The turn continues as if it had not run.
     fn failed(problem: impl Into<String>) -> Self {
         Self::new(Status::Failed).with(Kind::Error, problem.into())
     }
@@ -71,7 +71,7 @@ impl JudgedRun {
     }
 }
 
-/// A key that is not known makes the whole invalid: what it asks for would be ignored in silence.
+/// An unknown key makes the whole output invalid: ignoring it silently would be misleading.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct HookWords {
@@ -99,7 +99,7 @@ struct EventWords {
     updated_mcp_tool_output: Option<Value>,
 }
 
-/// The meaning of a run at this event.
+/// The verdict of a run at this event.
 pub fn judge(event: HookEventName, output: &HookRunOutput) -> JudgedRun {
     let stderr = output.stderr.trim();
     match &output.end {
@@ -158,7 +158,7 @@ fn judge_said(event: HookEventName, said: HookWords) -> JudgedRun {
     judged
 }
 
-/// Something that is asked for and would not be done.
+/// A requested effect that is not supported.
 fn unsupported(event: HookEventName, said: &HookWords) -> Option<&'static str> {
     let own = said.hook_specific_output.as_ref();
     let permission = own.and_then(|own| own.permission_decision.as_deref());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_decisions() {
+    fn texts_and_decisions() {
         use Status::{Blocked, Completed, Failed, Stopped};
         check(SessionStart, 0, "know this", (Completed, None, Some("know this")));
         check(UserPromptSubmit, 0, "know this", (Completed, None, Some("know this")));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_a_hook_says_is_too_long_or_breaks_a_character() {
+    fn texts_of_a_hook_are_limited_in_whole_characters() {
         let judged = run(UserPromptSubmit, 0, &"ä".repeat(MAX_TEXT), "");
         assert!(judged.context.is_some_and(|text| text.len() < MAX_TEXT + 20 && text.ends_with("(cut)")));
         let cut = HookRunOutput {

@@ -1,5 +1,5 @@
-//! Owns hooks: commands of the user's at points of a turn, from their files to what they decide. Must not know threads,
-//! turns as states or the wire beyond its types: a caller says what happened and hears what came of it.
+//! Owns hooks: the user's commands at points of a turn, from their files to their decisions. Must not know threads,
+//! turns as states or the wire beyond its types: a caller reports an event and gets the result.
 
 mod definition;
 mod judge;
@@ -12,4 +12,4 @@ pub use definition::{Hook, HookSet};
 pub use judge::{HookEnd, HookRunOutput, JudgedRun, judge};
 pub use payload::{HookFacts, HookTrigger};
 pub use run::HookSite;
-pub use set::{FinishedHook, HookTeller, decide};
+pub use set::{FinishedHook, HookNotifier, decide};

@@ -55,7 +55,7 @@ fn metadata(hook: &Hook, order: usize) -> Option<HookMetadata> {
     })
 }
 
-/// Over what decides when it runs and what it does.
+/// Over everything that determines when it runs and what it does.
 fn hash(hook: &Hook) -> String {
     let seconds = hook.timeout.as_secs();
     let text =

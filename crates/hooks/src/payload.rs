@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use crate::definition::word;
 
-/// The facts that every hook is told.
+/// The facts that every hook gets.
 #[derive(Debug, Clone)]
 pub struct HookFacts {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
-    /// Where the thread's record is, if it has one here.
+    /// The path of the thread's record, if it has one here.
     pub transcript_path: Option<String>,
     pub cwd: String,
     pub model: String,
@@ -42,7 +42,7 @@ pub enum HookTrigger {
     },
 }
 
-/// The name under which hooks know every tool that runs commands.
+/// The name of every command tool for hooks.
 const TOOL: &str = "Bash";
 
 impl HookTrigger {
@@ -56,7 +56,7 @@ impl HookTrigger {
         }
     }
 
-    /// The text that matchers are compared with.
+    /// The text that matchers match.
     pub(crate) fn subject(&self) -> &'static str {
         match self {
             Self::SessionStart { is_resumed } => start_source(*is_resumed),

@@ -1,4 +1,4 @@
-//! Running one hook: in the session's shell, in the sandbox that commands have, bounded in time and output.
+//! Runs one hook: in the session's shell and the sandbox of commands, with limits of time and output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use sandbox::{
 use crate::definition::Hook;
 use crate::judge::{HookEnd, HookRunOutput};
 
-/// Of output and errors together.
+/// Limit of output and errors together.
 const CAP_BYTES: usize = 128 * 1024;
-/// Whoever a hook leaves behind is gone with it; its output is not waited for.
+/// Processes that a hook leaves behind are killed; their output is not awaited.
 const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 
-/// Where hooks of a thread run, and what they may do.
+/// Where hooks of a thread run, and their permissions.
 #[derive(Debug, Clone)]
 pub struct HookSite {
     pub shell: PathBuf,
@@ -26,7 +26,7 @@ pub struct HookSite {
     pub cwd: PathBuf,
     pub sandbox: SandboxPolicy,
     pub off_limits: OffLimits,
-    /// Landlock alone will do.
+    /// Landlock alone suffices.
     pub landlock_only: bool,
 }
 
@@ -43,7 +43,7 @@ impl HookSite {
         }
     }
 
-    /// As for a command of the thread; `None` where its policy wants none.
+    /// Like a command of the thread; `None` if its policy has no sandbox.
     fn confinement(&self) -> Option<Confinement> {
         let strength = if self.landlock_only { Strength::LandlockOnly } else { Strength::Full };
         let temporary = self.env.get("TMPDIR").map(Path::new).filter(|folder| folder.is_absolute());
@@ -55,10 +55,10 @@ impl HookSite {
     }
 }
 
-/// Runs a hook to its end. Dropping the future ends it; the guard is let go when nothing of it is left.
+/// Runs a hook to its end. Dropping the future ends it; the guard is dropped when all its processes have ended.
 pub(crate) async fn run(hook: &Hook, site: HookSite, stdin: Vec<u8>, guard: CommandGuard) -> HookRunOutput {
     let command = hook.command.clone();
-    // Looks for protected folders on the disk.
+    // Scans the disk for protected folders.
     let order = match support::blocking(move || site.order(&command)).await {
         Ok(order) => order,
         Err(panicked) => return failed(&panicked.to_string()),

@@ -1,4 +1,4 @@
-//! Running all hooks of one event at the same time, and what they decide together.
+//! Runs all hooks of one event concurrently, and combines their decisions.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::judge::{JudgedRun, judge};
 use crate::payload::{HookFacts, HookTrigger};
 use crate::run::{HookSite, run};
 
-/// How clients hear of runs, and what time it is.
-pub trait HookTeller: Send + Sync {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+/// Notifies clients of runs, and provides the time.
+pub trait HookNotifier: Send + Sync {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
     /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
@@ -30,13 +30,13 @@ pub struct FinishedHook {
 }
 
 impl HookSet {
-    /// Runs every hook that this concerns, and returns when all have ended, in the order of the hooks.
+    /// Runs every matching hook, and returns when all have ended, in the order of the hooks.
     pub async fn run(
         &self,
         trigger: &HookTrigger,
         facts: &HookFacts,
         site: &HookSite,
-        teller: &dyn HookTeller,
+        notifier: &dyn HookNotifier,
         guard: &CommandGuard,
     ) -> Vec<FinishedHook> {
         let stdin = Arc::new(trigger.payload(facts).to_string().into_bytes());
@@ -44,16 +44,16 @@ impl HookSet {
         let runs = hooks.map(|(order, hook)| {
             let (site, stdin, guard) = (site.clone(), stdin.to_vec(), guard.clone());
             async move {
-                let mut summary = summary(hook, order, teller.now_ms());
-                teller.tell(started(facts, &summary)).await;
+                let mut summary = summary(hook, order, notifier.now_ms());
+                notifier.notify(started(facts, &summary)).await;
                 let judged = judge(hook.event, &run(hook, site, stdin, guard).await);
-                let now_ms = teller.now_ms();
+                let now_ms = notifier.now_ms();
                 summary.status = judged.status;
                 summary.entries = judged.entries.clone();
                 summary.duration_ms = Some((now_ms - summary.started_at).max(0));
                 (summary.started_at, summary.completed_at) = (summary.started_at / 1000, Some(now_ms / 1000));
                 let run_id = summary.id.clone();
-                teller.tell(completed(facts, summary)).await;
+                notifier.notify(completed(facts, summary)).await;
                 FinishedHook { run_id, judged }
             }
         });
@@ -61,7 +61,7 @@ impl HookSet {
     }
 }
 
-/// While it runs, `started_at` has milliseconds.
+/// While it runs, `started_at` is in milliseconds.
 fn summary(hook: &Hook, order: usize, now_ms: i64) -> HookRunSummary {
     HookRunSummary {
         id: format!("{}:{order}:{}", snake(word(hook.event)), hook.source_path.display()),
@@ -94,7 +94,7 @@ fn completed(facts: &HookFacts, run: HookRunSummary) -> ServerNotification {
     ServerNotification::HookCompleted(HookCompletedNotification { thread_id, turn_id, run })
 }
 
-/// `PreToolUse` as `pre_tool_use`.
+/// `PreToolUse` becomes `pre_tool_use`.
 pub(crate) fn snake(word: &str) -> String {
     let mut text = String::with_capacity(word.len() + 4);
     for (at, letter) in word.char_indices() {
@@ -106,7 +106,7 @@ pub(crate) fn snake(word: &str) -> String {
     text
 }
 
-/// All runs together: one that stops wins over those that block, and those over the rest.
+/// The combined verdict: stop overrides block, and block overrides the rest.
 pub fn decide(finished: &[FinishedHook]) -> HookVerdict {
     let contexts = finished.iter().filter_map(|hook| hook.judged.context.clone()).collect();
     let has = |status| finished.iter().any(|hook| hook.judged.status == status);

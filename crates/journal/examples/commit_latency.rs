@@ -1,5 +1,5 @@
-//! How long a durable append takes: `cargo run --release -p oarlock-journal --example commit_latency [FOLDER]`.
-//! Beside it, in the same run, what one write and one sync take without the journal.
+//! Measures how long a durable append takes: `cargo run --release -p oarlock-journal --example commit_latency
+//! [FOLDER]`. For comparison, also measures one write and one sync without the journal.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! How long lists take: `cargo run --release -p oarlock-journal --example list_speed [THREADS]`.
+//! Measures how long lists take: `cargo run --release -p oarlock-journal --example list_speed [THREADS]`.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! How long a large journal takes to resume: `cargo run --release -p oarlock-journal --example read_speed [MB]`.
+//! Measures how long a large journal takes to resume: `cargo run --release -p oarlock-journal --example read_speed
+//! [MB]`.
 
 use std::time::Instant;
 
@@ -60,7 +61,7 @@ fn memory_kb(field: &str) -> u64 {
     line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
 }
 
-/// Time this process spent on a processor, which a busy machine does not change.
+/// CPU time of this process, which does not depend on other load.
 fn busy_ms() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
@@ -78,7 +79,7 @@ fn meta(thread: &ThreadId) -> RolloutRecord {
     RolloutRecord::SessionMeta { meta: Box::new(meta) }
 }
 
-/// One turn: words, a call, its output, and what clients see of them.
+/// One turn: a message, a call, its output, and their items for clients.
 fn records(turn: &TurnId, at_ms: i64) -> Vec<RolloutRecord> {
     let model = |item| RolloutRecord::ResponseItem { turn_id: Some(turn.clone()), item };
     let text = "It reads the file, and then \"quotes\" it:\n\tline one\n".repeat(8);

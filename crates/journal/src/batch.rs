@@ -1,4 +1,4 @@
-//! Records that are appended together: of one moment, already encoded as JSON, without their sequence numbers yet.
+//! Records that are appended together: with one time, encoded as JSON, without sequence numbers yet.
 
 use protocol::RolloutRecord;
 
@@ -8,7 +8,7 @@ use crate::line::{self, LineBody};
 use crate::record::{self, Foreign, MAX_DEPTH, Record, SCHEMA};
 use crate::time;
 
-/// Records that are acknowledged or refused together. A crash before either may leave the first few of them.
+/// Records that are acknowledged or refused together. A crash before that may leave the first few of them.
 #[derive(Debug, Clone)]
 pub struct RecordBatch {
     at_ms: i64,
@@ -24,7 +24,7 @@ struct EncodedRecord {
 }
 
 impl RecordBatch {
-    /// An empty batch of this moment, in milliseconds since 1970.
+    /// An empty batch with this time, in Unix milliseconds.
     pub fn at(at_ms: i64) -> Self {
         Self { at_ms, parts: Vec::new(), facts: Vec::new() }
     }
@@ -56,7 +56,7 @@ impl RecordBatch {
         Ok(())
     }
 
-    /// A record of a newer release, written again as it was.
+    /// A record of a newer release, written again unchanged.
     pub fn push_foreign(&mut self, foreign: &Foreign) -> Result<(), JournalError> {
         let payload = foreign.payload.get().as_bytes().to_vec();
         let kind = serde_json::to_string(&foreign.kind)?;
@@ -85,12 +85,12 @@ impl RecordBatch {
         self.parts.is_empty()
     }
 
-    /// The changes that the batch makes to its thread's summary.
+    /// The changes to its thread's summary.
     pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.facts)
     }
 
-    /// Appends all lines, the first with this number, and gives the number after the last.
+    /// Appends all lines, the first with this number, and returns the number after the last.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, first: u64, limit: usize) -> Result<u64, JournalError> {
         let at = time::format_ms(self.at_ms);
         let mut seq = first;
@@ -119,8 +119,7 @@ fn check_depth(json: &[u8]) -> Result<(), JournalError> {
     }
 }
 
-/// JSON that passed through unparsed may be spread over lines. Inside strings a line break is always escaped, so
-/// each one found is white space.
+/// Raw JSON may span several lines. Inside strings line breaks are always escaped, so each one found is white space.
 fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
     if json.contains(&b'\n') || json.contains(&b'\r') {
         for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_accepted_can_be_read_again() {
+    fn accepted_records_can_be_read_again() {
         // The record's own object is the first level.
         let record = nested(MAX_DEPTH - 1);
         let batch = RecordBatch::one(0, &record).unwrap();

@@ -1,5 +1,5 @@
-//! The threads that bring journals to the disk. A journal with something to write queues up once; whatever is
-//! appended to it until its turn comes, and while the disk is busy with it, goes out in one write and one sync.
+//! The threads that write journals to the disk. A journal with pending lines is queued once; everything appended until
+//! its turn, and while the disk is busy with it, is written with one write and one sync.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,17 +8,17 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
-/// The disk serves waiting syncs of different files together, so a few threads finish many files sooner than one.
+/// The disk handles concurrent syncs of different files together, so a few threads are faster than one.
 const DEFAULT_THREADS: usize = 4;
 
-/// Something with lines to bring to the disk.
+/// Something with lines to write.
 pub(crate) trait Commit: Send + Sync {
-    /// Writes and syncs what waits. Says whether more came in meanwhile.
+    /// Writes and syncs pending lines. Returns whether more arrived meanwhile.
     fn commit(&self) -> bool;
 }
 
-/// A few threads that any number of journals share. They start with the first thing to write, and end with the last clone,
-/// after finishing what is queued.
+/// A few threads shared by all journals. They start with the first write, and end with the last clone, after finishing
+/// the queue.
 #[derive(Clone)]
 pub struct Committer {
     pool: Arc<Pool>,
@@ -43,7 +43,7 @@ struct CommitQueue {
 }
 
 impl Committer {
-    /// Threads of its own, at least one.
+    /// Its own threads, at least one.
     pub fn with_threads(threads: usize) -> Self {
         let (shared, most) = (Arc::default(), threads.max(1));
         Self { pool: Arc::new(Pool { shared, most, threads: OnceLock::new() }) }
@@ -51,7 +51,7 @@ impl Committer {
 
     pub(crate) fn submit(&self, journal: Arc<dyn Commit>) {
         if self.pool.threads().is_empty() {
-            // The system gave us no thread at all: slower, and just as durable.
+            // The system gave us no thread: slower, but just as durable.
             while journal.commit() {}
             return;
         }
@@ -59,7 +59,7 @@ impl Committer {
     }
 }
 
-/// The one that all journals of this process share, unless they are given another.
+/// Shared by all journals of this process, unless they are given another.
 impl Default for Committer {
     fn default() -> Self {
         static SHARED: OnceLock<Committer> = OnceLock::new();
@@ -81,7 +81,7 @@ impl CommitterState {
 
     fn run(&self) {
         while let Some(journal) = self.next() {
-            // Behind the others: a busy journal must not keep the rest waiting.
+            // To the end of the queue: a busy journal must not delay the others.
             if journal.commit() {
                 self.push(journal);
             }
@@ -119,7 +119,7 @@ impl Drop for Pool {
         self.shared.queue.lock().is_closing = true;
         self.shared.wake.notify_all();
         for thread in self.threads.take().into_iter().flatten() {
-            // The last journal may be let go by one of these threads itself.
+            // The last journal may be dropped on one of these threads.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// How many places are named; past that they are only counted, so that a ruined file cannot fill memory.
+/// Limit of listed places; further ones are only counted, so that a ruined file cannot fill memory.
 const NAMED: usize = 1_000;
 
-/// One thing that is wrong, and where.
+/// One kind of damage, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// From 1.
+    /// Starts at 1.
     pub line: u64,
     /// In bytes from the start of the file.
     pub offset: u64,
@@ -17,7 +17,7 @@ pub struct Damage {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DamageKind {
-    /// Not shaped like a record; `salvaged` sound records were found inside it.
+    /// Not a record; `salvaged` valid records were found inside it.
     Malformed {
         salvaged: usize,
     },
@@ -30,27 +30,27 @@ pub enum DamageKind {
     TooLong {
         bytes: u64,
     },
-    /// The last line was never finished: what a crash in the middle of a write leaves behind.
+    /// The last line is incomplete: a crash interrupted its write.
     TornTail {
         bytes: u64,
     },
-    /// These numbers are there already. `differing` when the second says something else than the first, which stays.
+    /// Repeated numbers. `differing` when the second record differs from the first, which is kept.
     Duplicate {
         first: u64,
         last: u64,
         differing: bool,
     },
-    /// Found later in the file than their numbers say, and put back into their place.
+    /// Found later in the file than their numbers require, and moved to their place.
     OutOfOrder {
         first: u64,
         last: u64,
     },
-    /// No sound record has these numbers.
+    /// No valid record has these numbers.
     Missing {
         first: u64,
         last: u64,
     },
-    /// The line is sound, and this release cannot read what it says.
+    /// The checksum is valid, but this release cannot decode the record.
     Undecodable {
         seq: u64,
         reason: String,
@@ -89,7 +89,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Everything that is wrong with one journal.
+/// All damage of one journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DamageReport {
     named: Vec<Damage>,
@@ -101,7 +101,7 @@ impl DamageReport {
         self.total == 0
     }
 
-    /// How many places there are, named or not.
+    /// The number of places, listed or not.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -111,7 +111,7 @@ impl DamageReport {
         &self.named
     }
 
-    /// Whether anything is wrong besides an unfinished last line, which every crash may leave.
+    /// Whether there is damage other than an incomplete last line, which any crash may leave.
     pub fn is_beyond_tail(&self) -> bool {
         let tails =
             self.named.iter().filter(|damage| matches!(damage.what, DamageKind::TornTail { .. })).count();
@@ -132,7 +132,7 @@ impl DamageReport {
 }
 
 impl DamageKind {
-    /// Neighbours with the same fault are one place: a moved block of a thousand records is one thing to say.
+    /// Adjacent places with the same damage are merged: a moved block of a thousand records is one place.
     fn absorb(&mut self, next: &DamageKind) -> bool {
         match (self, next) {
             (

@@ -1,4 +1,4 @@
-//! The few things a writer asks of the disk, behind one trait, so that tests can make any of them fail.
+//! A writer's disk operations behind one trait, so that tests can make any of them fail.
 
 use std::fmt::Debug;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -8,9 +8,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Every call a writer makes that the disk can refuse. The methods do the real thing; a test overrides them.
+/// Every operation of a writer that the disk can refuse. The default methods are real; a test overrides them.
 pub trait JournalDisk: Send + Sync {
-    /// A new file for this user alone. Fails when anything is there already.
+    /// A new file for this user only. Fails if the path exists.
     fn create(&self, path: &Path) -> io::Result<File> {
         options().create_new(true).open(path)
     }
@@ -20,13 +20,13 @@ pub trait JournalDisk: Send + Sync {
         options().open(path)
     }
 
-    /// May write less than asked.
+    /// May write less than requested.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<usize> {
         let mut file = file;
         file.write(bytes)
     }
 
-    /// Returns once everything written is on the disk.
+    /// Returns when everything written is on the disk.
     fn sync(&self, file: &File) -> io::Result<()> {
         file.sync_data()
     }
@@ -49,31 +49,31 @@ pub trait JournalDisk: Send + Sync {
         fs::rename(from, to)
     }
 
-    /// Returns once the names in a folder are on the disk.
+    /// Returns when a folder's entries are on the disk.
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
 
-    /// One new folder for this user alone.
+    /// One new folder for this user only.
     fn make_dir(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(path)
     }
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl Debug for dyn JournalDisk + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("JournalDisk")
     }
 }
 
-/// The facts about its open file that a writer needs.
+/// The metadata of its open file that a writer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub len: u64,
-    /// 0 once the file was deleted.
+    /// 0 when the file was deleted.
     pub links: u64,
-    /// Device and inode: two files are the same when these are.
+    /// Device and inode, which identify a file.
     pub inode: (u64, u64),
     pub is_file: bool,
 }
@@ -91,8 +91,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Makes a folder and those above it that are missing, each durable before the next. A link in the place of one of
-/// them is refused.
+/// Creates a folder and its missing parents, each durable before the next. Refuses links in their place.
 pub(crate) fn make_dirs(disk: &dyn JournalDisk, path: &Path) -> io::Result<()> {
     if is_real_dir(path)? {
         return Ok(());
@@ -116,7 +115,7 @@ fn is_real_dir(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Writes everything, going on after a short write.
+/// Writes everything, continuing after short writes.
 pub(crate) fn write_all(disk: &dyn JournalDisk, file: &File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match disk.write(file, bytes) {

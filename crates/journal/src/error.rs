@@ -1,4 +1,4 @@
-//! Errors, in words that say what to do about them.
+//! Errors, with advice on what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::Holder;
 
-/// Cheap to clone, because one failed write is told to everyone who waited for it.
+/// Cheap to clone, because one failed write is reported to every caller that waits for it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum JournalError {
     /// The disk refused. Nothing that was acknowledged is lost, and the next append tries again.
@@ -52,7 +52,7 @@ pub enum JournalError {
     Backlog { waiting: usize },
     #[error("the journal {} is closed. Resume the thread to write to it.", path.display())]
     Closed { path: PathBuf },
-    /// The record is kept elsewhere.
+    /// The host keeps the record.
     #[error("whoever keeps the record did not take it: {0}")]
     Remote(String),
     #[error("invalid thread id: {0:?} is not a UUID")]
@@ -74,7 +74,7 @@ impl JournalError {
         Self::Storage { action, path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether the same append can succeed later without anyone opening the journal anew.
+    /// Whether the same append may succeed later without opening the journal again.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Storage { .. } | Self::Backlog { .. })
     }

@@ -1,4 +1,4 @@
-//! Events of a store, for a person to see.
+//! Events of a store, for the user.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::damage::DamageReport;
 
 #[derive(Debug, Clone)]
 pub enum StoreEvent {
-    /// The index does not know all journals, so they are read.
+    /// The index lacks some journals, so they are read.
     IndexRebuilding {
         reason: RebuildReason,
         threads: usize,
@@ -21,7 +21,7 @@ pub enum StoreEvent {
         threads: usize,
         damaged: usize,
     },
-    /// The index cannot be kept on disk; lists work all the same, from the journals.
+    /// The index cannot be kept on disk; lists still work, from the journals.
     IndexInMemory {
         reason: String,
     },
@@ -29,7 +29,7 @@ pub enum StoreEvent {
         path: PathBuf,
         damage: DamageReport,
     },
-    /// A journal that gave no record at all. It is listed as damaged.
+    /// A journal without a readable record. It is listed as damaged.
     ThreadUnreadable {
         path: PathBuf,
         reason: String,
@@ -39,18 +39,18 @@ pub enum StoreEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RebuildReason {
     Missing,
-    /// Kept beside the new one.
+    /// The corrupt file is kept next to the new one.
     Corrupt {
         kept_as: Option<PathBuf>,
     },
     OtherVersion {
         found: i64,
     },
-    /// Journals were added or changed while no index watched.
+    /// Journals were added or changed while no process updated the index.
     Behind,
 }
 
-/// Called for every event, from whichever thread it happens on. Must not call the store.
+/// Called for every event, on any thread. Must not call the store.
 pub type Observer = Arc<dyn Fn(&StoreEvent) + Send + Sync>;
 
 impl fmt::Display for StoreEvent {

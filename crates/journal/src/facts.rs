@@ -1,5 +1,5 @@
-//! The summary of a thread, without its turns. The same fold runs over a file that is read and over records that
-//! are appended, so the index cannot drift from the journals.
+//! The summary of a thread, without its turns. The same fold is used for reading a file and for appended records, so
+//! the index cannot diverge from the journals.
 
 use protocol::{
     ContentItem, GitInfo, ReasoningEffort, ResponseItem, RolloutRecord, SessionMeta, SessionSource, ThreadId,
@@ -8,21 +8,21 @@ use protocol::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Editors put context before the words the user typed; this line is between the two.
+/// Editors put context before the user's message; this line separates the two.
 const REQUEST_MARKER: &str = "## My request for Codex:";
 /// The preview of a first message without text.
 const IMAGE_PREVIEW: &str = "[Image]";
-/// Longer first messages are previewed by their beginning.
+/// The limit of a preview.
 const MAX_PREVIEW: usize = 10_000;
 
-/// The facts that a list shows about a thread. A field that no sound record sets is unset.
+/// A thread's facts for lists. A field that no valid record sets is unset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     pub thread_id: Option<ThreadId>,
     pub session_id: Option<String>,
     pub created_at_ms: i64,
     pub updated_at_ms: i64,
-    /// The first words of the user. Also what a search looks through.
+    /// The user's first message. Searches look here.
     pub preview: Option<String>,
     pub name: Option<String>,
     pub cwd: Option<String>,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub tokens: Option<i64>,
 }
 
-/// The change that one record makes to a [`Summary`].
+/// The change of one record to a [`Summary`].
 #[derive(Debug, Clone)]
 pub(crate) enum Fact {
     Identity(Box<Summary>),
@@ -52,7 +52,7 @@ pub(crate) enum Fact {
     },
     Tokens(i64),
     Changed(Box<ThreadMetadataChange>),
-    /// Something happened, and when is all that matters.
+    /// Only the time matters.
     Activity,
 }
 
@@ -63,7 +63,7 @@ impl Fact {
             RolloutRecord::ThreadItem { item: ThreadItem::UserMessage { content, .. }, .. } => {
                 Self::UserMessage(preview(content))
             }
-            // A history that came without turns begins with somebody's words, too.
+            // A history without turns starts with a user message too.
             RolloutRecord::ResponseItem {
                 turn_id: None,
                 item: ResponseItem::Message { role, content, .. },
@@ -84,7 +84,7 @@ impl Fact {
     }
 }
 
-/// The first words that are a person's: context put there by programs is in tags, or under a heading of its own.
+/// The first text of a person: context from programs is in tags, or under its own heading.
 fn spoken(content: &[ContentItem]) -> String {
     let text = content.iter().find_map(|part| match part {
         ContentItem::InputText { text } => Some(text.trim()),
@@ -100,7 +100,7 @@ impl Summary {
     }
 
     pub(crate) fn apply(&mut self, fact: Fact, at_ms: i64) {
-        // An edit of the name is not work on the thread. An empty change is: it marks the return from the archive.
+        // Renaming is not work on the thread. But an empty change marks its return from the archive.
         let is_edit = matches!(&fact, Fact::Changed(change) if **change != ThreadMetadataChange::default());
         if !is_edit {
             self.updated_at_ms = self.updated_at_ms.max(at_ms);
@@ -129,13 +129,13 @@ impl Summary {
         self.session_id.is_some()
     }
 
-    /// The first identity counts: a fork may carry that of the thread it came from as well.
+    /// The first identity counts: a fork may contain its source's too.
     fn identify(&mut self, identity: Summary) {
         let is_other = self.thread_id.is_some() && self.thread_id != identity.thread_id;
         if self.is_identified() || is_other {
             return;
         }
-        // Anything already known was said by a record after the identity.
+        // Other known fields come from records after the identity.
         *self = Self {
             updated_at_ms: self.updated_at_ms,
             preview: self.preview.take(),
@@ -155,7 +155,7 @@ impl Summary {
         self.reasoning_effort = change.reasoning_effort.apply(self.reasoning_effort.take());
     }
 
-    /// Takes from what was known before all that a damaged file no longer says.
+    /// Keeps earlier facts that a damaged file no longer contains.
     pub(crate) fn fill_from(&mut self, before: &Summary) {
         if self.is_identified() {
             return;
@@ -194,12 +194,12 @@ fn identity(meta: &SessionMeta) -> Summary {
     }
 }
 
-/// A field of a turn's settings, which belong to the engine; one that does not read as expected is as good as unset.
+/// A field of a turn's settings, which belong to the engine; an unexpected value counts as unset.
 fn field<T: for<'de> Deserialize<'de>>(context: &Value, name: &str) -> Option<T> {
     T::deserialize(context.get(name)?).ok()
 }
 
-/// The user's text, without the context that an editor put before it.
+/// The user's text, without context from an editor.
 fn preview(content: &[UserInput]) -> String {
     let mut text = String::new();
     let mut has_image = false;

@@ -1,12 +1,12 @@
-//! Room on the heap, taken a lot at a time.
+//! Grows the heap in one step.
 
 use std::hint::black_box;
 
-/// Small enough that no allocator maps it apart, or gives it back to the system at once.
+/// Small enough that no allocator maps it separately, or returns it to the system at once.
 const ROOM: usize = 60 * 1024;
 
-/// The usual allocator lets the heap of any thread but the first grow page by page, with a call to the system for
-/// each. Memory that was asked for and given back at once stays there, for the many small things that follow.
+/// The default allocator grows the heaps of secondary threads page by page, with a system call each. Memory that was
+/// allocated and freed once stays available for small allocations.
 pub(crate) fn make_room() {
     drop(black_box(Vec::<u8>::with_capacity(ROOM)));
 }

@@ -1,5 +1,5 @@
-//! From records to what a thread was: the model's history, the turns clients see, and the facts about the thread.
-//! One pass over one stream of records gives all three, so they cannot disagree.
+//! From records to a thread's history: the model's items, the turns for clients, and the summary. One pass over the
+//! records produces all three, so they agree.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,15 +15,15 @@ use crate::operations::OpenOperation;
 use crate::record::{JournalEntry, Record};
 use crate::turn_builder::{TurnBuilder, plan_in};
 
-/// More items than this get their room as they come.
+/// Limit of the initial allocation.
 const MAX_EXPECTED: usize = 50_000;
 
-/// A thread as its journal tells it.
+/// A thread, rebuilt from its journal.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadHistory {
-    /// The items for the model: compaction replaces those before it, and rolled-back turns are left out.
+    /// The items for the model: compaction replaces earlier ones, and rolled-back turns are left out.
     pub model: Vec<ResponseItem>,
-    /// The turns that clients see. A turn that never ended is interrupted.
+    /// The turns for clients. A turn without an end is interrupted.
     pub turns: Vec<Turn>,
     pub summary: Summary,
     pub meta: Option<SessionMeta>,
@@ -32,21 +32,21 @@ pub struct ThreadHistory {
     pub goal: Option<ThreadGoal>,
     /// The settings of the last turn that is not rolled back.
     pub turn_context: Option<Value>,
-    /// The host's settings for the thread, as a turn last recorded them: a rollback does not undo them.
+    /// The host's choices for the thread, as last recorded: a rollback does not undo them.
     pub host: Option<Value>,
-    /// Those the model was told of and still sees: compaction takes along what it was told before.
+    /// The context that the model's items still contain: compaction removes earlier context.
     pub told_context: Option<Value>,
     /// Operations that have neither finished nor been withdrawn, oldest first.
     pub operations: Vec<OpenOperation>,
-    /// Session keys of what was approved for the session, in records that a host keeps.
+    /// Session keys of approvals for the session, in records that a host keeps.
     pub agreed: Vec<String>,
-    /// Beginnings of commands that clients allowed in this thread.
+    /// Command prefixes that clients approved in this thread.
     pub amendments: Vec<Vec<String>>,
-    /// The turn that had not ended, for a host that wants to take it up again.
+    /// The unfinished turn, for a host that wants to resume it.
     pub unfinished_turn: Option<TurnId>,
 }
 
-/// Takes records in order and becomes a [`ThreadHistory`].
+/// Takes records in order and builds a [`ThreadHistory`].
 #[derive(Debug, Default)]
 pub struct HistoryBuilder {
     summary: Summary,
@@ -54,7 +54,7 @@ pub struct HistoryBuilder {
     token_usage: Option<ThreadTokenUsage>,
     goal: Option<ThreadGoal>,
     host: Option<Value>,
-    /// The records, split by turn. The first segment has no turn: it holds the records before all turns.
+    /// The records, split by turn. The first segment contains the records before all turns.
     segments: Vec<Segment>,
     /// The items for the model, in the order of the records.
     items: Vec<ResponseItem>,
@@ -65,7 +65,7 @@ pub struct HistoryBuilder {
     amendments: Vec<Vec<String>>,
 }
 
-/// One turn, with whatever was recorded between it and the next.
+/// One turn, with everything recorded before the next one.
 #[derive(Debug, Default)]
 struct Segment {
     turn: Option<TurnBuilder>,
@@ -74,19 +74,19 @@ struct Segment {
 
 #[derive(Debug)]
 enum ModelStep {
-    /// These of the builder's items.
+    /// A range of the builder's items.
     Add(Range<usize>),
     Replace(Vec<ResponseItem>),
     Tell(Value),
 }
 
 impl HistoryBuilder {
-    /// For the thread with this id; the identity of any other found in the file is ignored.
+    /// For the thread with this id; any other identity in the file is ignored.
     pub fn new(thread_id: Option<ThreadId>) -> Self {
         Self { summary: Summary::of_thread(thread_id), segments: vec![Segment::default()], ..Self::default() }
     }
 
-    /// Makes room for what is likely to be in so many records.
+    /// Allocates for this many records.
     pub(crate) fn expect(&mut self, records: usize) {
         self.items.reserve_exact((records / 2).min(MAX_EXPECTED));
     }
@@ -153,7 +153,7 @@ impl HistoryBuilder {
             amendments,
             ..ThreadHistory::default()
         };
-        // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
+        // An exact allocation: growing by doubling would cost as much again for a long thread.
         history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
         let mut since_replacement = Vec::new();
         for segment in segments {
@@ -180,7 +180,7 @@ impl HistoryBuilder {
         history
     }
 
-    /// Approvals that hold for longer than one call. Those of the thread that this one was copied from are not its own.
+    /// Approvals beyond one call. Those of the thread that this one was copied from do not apply.
     fn remember(&mut self, record: &OperationRecord) {
         let OperationRecord::Decided { operation_id, decision, session_keys, .. } = record else { return };
         let OperationDecision::Approve { execpolicy_amendment, .. } = decision else { return };
@@ -198,7 +198,7 @@ impl HistoryBuilder {
         }
     }
 
-    /// A suspended turn starts again under its own id and in its own place; one rolled back never does.
+    /// A resumed turn keeps its id and its place; a rolled-back turn is never resumed.
     fn start(&mut self, turn_id: TurnId, at_ms: i64) {
         OpenOperation::forget_others(&mut self.operations, &turn_id);
         if let Some(turn) = self.turn_of(turn_id) {
@@ -237,12 +237,12 @@ impl HistoryBuilder {
         &mut self.segments[last]
     }
 
-    /// The segment of a turn, made when the record that began it is lost; none when the turn was rolled back.
+    /// The segment of a turn, created if its start is lost; none if the turn was rolled back.
     fn segment_of(&mut self, turn_id: TurnId) -> Option<&mut Segment> {
         if self.rolled_back.contains(&turn_id) {
             return None;
         }
-        // Nearly always the turn of the record before.
+        // Usually the turn of the previous record.
         let is_last = self
             .segments
             .last()
@@ -265,7 +265,7 @@ impl HistoryBuilder {
         self.segment_of(turn_id)?.turn.as_mut()
     }
 
-    /// Drops the last turns as clients count them, and everything recorded since the first of them began.
+    /// Drops the last turns as clients count them, and everything recorded since the first of them started.
     fn roll_back(&mut self, num_turns: u32) {
         for _ in 0..num_turns {
             let Some(at) = self.segments.iter().rposition(|segment| segment.turn.is_some()) else { break };
@@ -279,7 +279,7 @@ impl HistoryBuilder {
     }
 }
 
-/// These items after what is there already. Nearly always, that is all of them in the order they came in.
+/// Appends these items. Usually these are all, in their order.
 fn picked(
     mut model: Vec<ResponseItem>,
     items: Vec<ResponseItem>,

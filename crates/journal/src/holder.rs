@@ -1,18 +1,18 @@
-//! Who holds a lock: enough to name the process to a person, and to tell whether it is still alive.
+//! The holder of a lock: identifies the process for a person, and whether it is still running.
 
 use std::fmt;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-/// A process that writes a journal. Its parts are unknown where the system does not tell.
+/// A process that writes a journal. Fields are unset if the system does not provide them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Holder {
     pub pid: Option<u32>,
     pub program: Option<String>,
     pub host: Option<String>,
-    /// In clock ticks since the machine started: process ids are used again, this pair is not.
+    /// In clock ticks since boot: process ids are reused, this pair is not.
     pub started: Option<u64>,
     pub boot_id: Option<String>,
 }
@@ -34,13 +34,13 @@ impl Holder {
         self.pid.is_some()
     }
 
-    /// Whether the process is certainly gone or about to be. In doubt it is not: only the lock itself decides who
-    /// may write.
+    /// Whether the process has certainly ended or is about to. If unsure, false: only the lock itself decides who may
+    /// write.
     pub(crate) fn is_gone(&self) -> bool {
         let (Some(pid), Some(then), Some(boot)) = (self.pid, self.started, &self.boot_id) else {
             return false;
         };
-        // Another host name means another machine or container, whose processes cannot be seen from here.
+        // Another host name means another machine or container, whose processes are not visible here.
         if self.host != line_of("/proc/sys/kernel/hostname") {
             return false;
         }
@@ -71,18 +71,18 @@ fn line_of(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// The 22nd field of the process's line; the second is the program's name, which may hold spaces and brackets.
+/// The 22nd field of the process's stat line; the second is the program's name, which may contain spaces and brackets.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut after_name = stat.rsplit_once(')')?.1.split_whitespace();
-    // A process that was killed and not yet waited for keeps its line and holds nothing.
+    // A zombie still has a stat line, but holds nothing.
     if after_name.next() == Some("Z") {
         return None;
     }
     after_name.nth(18)?.parse().ok()
 }
 
-/// Between the signal and the death there is a moment, and whoever sent it is already asking for the lock.
+/// The process that sent the kill signal may already request the lock before the process has ended.
 fn is_being_killed(pid: u32) -> bool {
     const KILL: u64 = 1 << (9 - 1);
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_there_and_another_start_is_not() {
+    fn this_process_is_running_and_one_with_another_start_is_not() {
         let this = Holder::this_process();
         assert!(!this.is_gone());
         let reused = Holder { started: this.started.map(|ticks| ticks + 1), ..this.clone() };
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn says_who() {
+    fn names_the_process() {
         let holder = Holder {
             pid: Some(41),
             program: Some("oarlock".to_owned()),

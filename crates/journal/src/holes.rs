@@ -1,17 +1,17 @@
-//! Which parts of a file were ever written. A file can claim gigabytes that take no room on the disk and read as zeros.
+//! The written parts of a sparse file. A file can claim gigabytes that take no space on the disk and read as zeros.
 
 use std::fs::File;
 use std::ops::Range;
 
 use rustix::fs::{SeekFrom, seek};
 
-/// Below this, reading the zeros costs less than asking.
+/// Below this size, reading zeros costs less than querying.
 const WORTH_ASKING: u64 = 1024 * 1024;
 
-/// Pieces of one file. One that is in more of them is read as it is.
+/// Limit of the parts. A file with more is read as it is.
 const MOST_PIECES: usize = 10_000;
 
-/// The written parts of the first `length` bytes, in order. All of it where the file system does not say.
+/// The written parts of the first `length` bytes, in order. All of it if the file system does not report holes.
 pub(crate) fn written(file: &File, length: u64) -> Vec<Range<u64>> {
     let whole = || std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
     if length < WORTH_ASKING {
@@ -22,12 +22,12 @@ pub(crate) fn written(file: &File, length: u64) -> Vec<Range<u64>> {
     while at < length {
         let start = match seek(file, SeekFrom::Data(at)) {
             Ok(start) if start < length => start,
-            // Nothing but a hole from here on.
+            // Only a hole from here on.
             Ok(_) | Err(rustix::io::Errno::NXIO) => break,
             Err(_) => return whole(),
         };
         let Ok(end) = seek(file, SeekFrom::Hole(start)) else { return whole() };
-        // No file system answers like that; one that did would be asked for ever.
+        // An invalid answer of a file system must not cause an endless loop.
         if end <= start || pieces.len() == MOST_PIECES {
             return whole();
         }
@@ -52,7 +52,7 @@ mod tests {
         let far = 3 << 30;
         file.write_all_at(b"end", far).expect("written");
         let pieces = written(&file, far + 3);
-        // A file system that knows no holes says that all of it was written.
+        // A file system without holes reports all of it as written.
         if pieces.len() > 1 {
             assert_eq!(pieces[0].start, 0);
             assert_eq!(pieces.last().expect("a piece").end, far + 3);

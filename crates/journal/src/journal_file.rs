@@ -1,5 +1,5 @@
-//! The file under a writer: made whole before it has a name, checked before and after every write, cut back to what
-//! is acknowledged after a failure.
+//! The file of a writer: complete before it has a name, checked before and after every write, truncated to what is
+//! acknowledged after a failure.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,13 +17,13 @@ pub(crate) struct JournalFile {
     max_line: usize,
     file: Option<File>,
     inode: (u64, u64),
-    /// Everything up to here is on the disk.
+    /// Everything before this is on the disk.
     durable: Mark,
-    /// A write or sync failed, so what lies behind the mark is unknown.
+    /// A write or sync failed, so the rest of the file is unknown.
     is_suspect: bool,
 }
 
-/// A place in the file and the number of the last record before it.
+/// A position in the file, and the number of the last record before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) len: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Mark {
 }
 
 impl JournalFile {
-    /// A new file that holds these lines from the first moment it can be seen.
+    /// A new file that contains these lines as soon as it is visible.
     pub(crate) fn create(
         disk: Arc<dyn JournalDisk>,
         path: &Path,
@@ -40,7 +40,7 @@ impl JournalFile {
         last_seq: u64,
     ) -> Result<Self, JournalError> {
         let temporary = path.with_extension("jsonl.new");
-        // Left behind by a crash; the lock makes us the only one who could be using it.
+        // Left by a crash; the lock guarantees that no one else uses it.
         let _ = fs::remove_file(&temporary);
         let (file, inode) = Self::write_new(&*disk, &temporary, path, lines).inspect_err(|_| {
             let _ = fs::remove_file(&temporary);
@@ -63,14 +63,14 @@ impl JournalFile {
         let inode = disk.stat(&file).map_err(storage)?.inode;
         disk.rename(temporary, path).map_err(storage)?;
         disk.sync_dir(path.parent().unwrap_or(path)).map_err(|error| {
-            // It may or may not be there after a crash, and nobody was told that it is.
+            // It may or may not exist after a crash, and was not acknowledged.
             let _ = fs::remove_file(path);
             storage(error)
         })?;
         Ok((file, inode))
     }
 
-    /// An existing file, its unfinished last line cut.
+    /// An existing file, with its incomplete last line truncated.
     pub(crate) fn open(
         disk: Arc<dyn JournalDisk>,
         path: &Path,
@@ -96,7 +96,7 @@ impl JournalFile {
         Ok((this, scan))
     }
 
-    /// Makes the end of the file a place to append at.
+    /// Prepares the end of the file for appending.
     fn repair(&self, file: &File, scan: &mut JournalScan) -> Result<(), JournalError> {
         let storage = |error| JournalError::storage("repair", &self.path, error);
         if scan.torn > 0 {
@@ -116,7 +116,7 @@ impl JournalFile {
         self.durable
     }
 
-    /// Lets go of the file, cutting what was said to have failed if the disk lets us now.
+    /// Closes the file, truncating lines that were reported as failed if the disk allows it now.
     pub(crate) fn close(&mut self) {
         if let Some(file) = self.file.take()
             && self.is_suspect
@@ -125,7 +125,7 @@ impl JournalFile {
         }
     }
 
-    /// Brings lines to the disk. After a failure the file is as it was, or is made so before the next lines.
+    /// Writes lines to the disk. After a failure the file is unchanged, or is restored before the next write.
     pub(crate) fn append(&mut self, lines: &[u8], last_seq: u64) -> Result<(), JournalError> {
         if self.is_suspect {
             // A file that another process changed must not be truncated.
@@ -149,7 +149,7 @@ impl JournalFile {
         result
     }
 
-    /// At once where possible, so that nobody reads what was said to have failed.
+    /// At once if possible, so that no reader sees lines that were reported as failed.
     fn cut(&self, file: &File) {
         let is_longer = self.disk.stat(file).is_ok_and(|stat| stat.len > self.durable.len);
         if is_longer && let Err(error) = self.disk.truncate(file, self.durable.len) {
@@ -166,11 +166,11 @@ impl JournalFile {
         write_all(&*self.disk, file, lines)
             .map_err(|error| JournalError::storage("write to", &self.path, error))?;
         self.disk.sync(file).map_err(|error| JournalError::storage("sync", &self.path, error))?;
-        // Deleted while we wrote: the lines are in a file that nobody will ever find.
+        // Deleted while we wrote: the lines are in an unreachable file.
         self.check_there(self.stat(file)?)
     }
 
-    /// Opens the file anew after a failure, makes sure that all that was acknowledged is there, and cuts the rest.
+    /// Opens the file again after a failure, checks that all acknowledged records are there, and truncates the rest.
     fn recover(&mut self) -> Result<(), JournalError> {
         let file = match self.disk.open(&self.path) {
             Ok(file) => file,
@@ -187,7 +187,7 @@ impl JournalFile {
             return Err(changed(stat.len));
         }
         let scan = self.scan(&file, expected)?;
-        // Every acknowledged record is numbered, so a lost one shows in the number that would come next.
+        // Acknowledged records are numbered, so the next number reveals a lost one.
         if scan.next_seq != seq + 1 || scan.end != expected {
             return Err(changed(scan.end));
         }

@@ -1,4 +1,4 @@
-//! Where things are: `threads/YYYY/MM/DD/<thread>.jsonl`, `archived/<thread>.jsonl`, `locks/<thread>.lock`.
+//! File paths: `threads/YYYY/MM/DD/<thread>.jsonl`, `archived/<thread>.jsonl`, `locks/<thread>.lock`.
 
 use std::fs;
 use std::io;
@@ -14,13 +14,13 @@ use crate::error::JournalError;
 use crate::reference::ReferenceHome;
 use crate::time;
 
-/// A thread id that is known to be a UUID, and so safe in a path.
+/// A thread id that is a valid UUID, and so safe in a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ThreadKey(String);
 
 impl ThreadKey {
     pub(crate) fn parse(id: &str) -> Result<Self, JournalError> {
-        // Of this length is only the form with hyphens.
+        // Only the form with hyphens has this length.
         match Uuid::try_parse(id).ok().filter(|_| id.len() == Hyphenated::LENGTH) {
             Some(uuid) => Ok(Self(uuid.to_string())),
             None => Err(JournalError::InvalidThreadId(id.chars().take(100).collect())),
@@ -35,7 +35,7 @@ impl ThreadKey {
         ThreadId::new(self.0.as_str())
     }
 
-    /// When the id was made, if it is of the kind that begins with its time.
+    /// The creation time, if the id contains one.
     pub(crate) fn made_at_ms(&self) -> Option<i64> {
         let is_timed = self.0.as_bytes()[14] == b'7';
         let digits = format!("{}{}", &self.0[..8], &self.0[9..13]);
@@ -43,12 +43,12 @@ impl ThreadKey {
     }
 }
 
-/// The program that wrote a file, which decides how it is read.
+/// The program that wrote a file, which determines the format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum JournalFormat {
     #[default]
     Own,
-    /// A rollout of the reference, which keeps the names of threads elsewhere.
+    /// A rollout of the reference, which stores the names of threads elsewhere.
     Reference { name: Option<String> },
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct StoredJournal {
     pub(crate) path: PathBuf,
     pub(crate) is_archived: bool,
     pub(crate) length: u64,
-    /// When the file was last written to.
+    /// When the file was last written.
     pub(crate) written_at_ms: i64,
     pub(crate) format: JournalFormat,
 }
@@ -84,7 +84,7 @@ impl StoreLayout {
         Self { root, reference: None }
     }
 
-    /// With the rollouts in the home of the reference beside our own journals.
+    /// Includes the rollouts in the reference's home.
     pub(crate) fn with_reference(self, home: Option<PathBuf>) -> Self {
         Self { reference: home.map(ReferenceHome::new), ..self }
     }
@@ -121,13 +121,13 @@ impl StoreLayout {
         self.archive().join(file_name(key))
     }
 
-    /// The place of a thread made at this time.
+    /// The path of a thread created at this time.
     pub(crate) fn active(&self, key: &ThreadKey, created_at_ms: i64) -> PathBuf {
         let (year, month, day) = time::utc_date(created_at_ms);
         self.threads().join(format!("{year:04}/{month:02}/{day:02}")).join(file_name(key))
     }
 
-    /// Whether a path is that of a journal of ours. The home of the reference may be this very folder.
+    /// Whether the path is one of our journals. The reference's home may be this folder too.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         path.starts_with(self.threads()) || path.starts_with(self.archive())
     }
@@ -136,7 +136,7 @@ impl StoreLayout {
         path.starts_with(self.archive())
     }
 
-    /// The place of a journal that lies where its id says, and not in the archive too.
+    /// The path of a journal that is where its id says, and not in the archive too.
     pub(crate) fn path_from_id(&self, key: &ThreadKey) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         let path = key.made_at_ms().map(|at_ms| self.active(key, at_ms))?;
@@ -150,7 +150,7 @@ impl StoreLayout {
         quick.into_iter().find(|path| fs::symlink_metadata(path).is_ok())
     }
 
-    /// Looks for a journal of our own on the disk alone.
+    /// Searches our own journals on the disk.
     pub(crate) fn find(&self, key: &ThreadKey) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         self.find_quickly(key).or_else(|| {
@@ -159,8 +159,8 @@ impl StoreLayout {
         })
     }
 
-    /// Every journal there is, oldest day first and the archive last; then the rollouts of the reference, so that of two
-    /// copies our own counts. A folder that cannot be read is passed over.
+    /// All journals, oldest day first and the archive last; then the reference's rollouts, so that our copy takes
+    /// precedence. Unreadable folders are skipped.
     pub(crate) fn walk(&self) -> Vec<StoredJournal> {
         let mut stored = Vec::new();
         for day in self.days() {
@@ -194,7 +194,7 @@ fn file_name(key: &ThreadKey) -> String {
     format!("{}.jsonl", key.as_str())
 }
 
-/// Follows no link: the kind of an entry is that of the link itself.
+/// Does not follow links.
 fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
 //! One line of a journal: `{"seq":N,"at":"…","type":"…","payload":{…},"crc":"8 hex"}`. The checksum is CRC-32C over
-//! every byte before the comma of the `crc` member, so a line is checked without parsing it.
+//! every byte before the comma of the `crc` member, so a line can be checked without parsing it.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ const END: &[u8] = b"\"}";
 /// `,"crc":"0123abcd"}`
 pub(crate) const SEAL_LEN: usize = CRC.len() + 8 + END.len();
 
-/// Everything a line says, before it has a place.
+/// The content of a line, without its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineBody<'a> {
     pub(crate) at: &'a str,
@@ -44,7 +44,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, seq: u64, body: LineBody<'_>) {
     out.push(b'\n');
 }
 
-/// A line whose checksum holds.
+/// A line with a valid checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sound {
     pub(crate) seq: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Sound {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineFault {
-    /// Not shaped like a line of a journal.
+    /// Not in the form of a journal line.
     Shape,
     Checksum,
     Utf8,
@@ -69,7 +69,7 @@ pub(crate) fn check(line: &[u8]) -> Result<Sound, LineFault> {
     Err(if std::str::from_utf8(line).is_err() { LineFault::Utf8 } else { fault })
 }
 
-/// The checksum a line claims to have.
+/// The checksum in a line.
 pub(crate) fn seal(line: &[u8]) -> Option<u32> {
     let hex = line.strip_suffix(END)?.last_chunk::<8>()?;
     let before = &line[..line.len() - END.len() - hex.len()];
@@ -86,7 +86,7 @@ pub(crate) fn seal(line: &[u8]) -> Option<u32> {
     })
 }
 
-/// The number a line begins with, where it begins like one.
+/// The number at the start of a line, if there is one.
 pub(crate) fn seq(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(HEAD)?;
     let end = rest.iter().take(21).position(|&byte| byte == b',')?;
@@ -96,7 +96,7 @@ pub(crate) fn seq(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
 }
 
-/// A sound line taken apart as far as its envelope.
+/// The parsed envelope of a valid line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Envelope<'a> {
     pub(crate) seq: u64,
@@ -106,7 +106,7 @@ pub(crate) struct Envelope<'a> {
     payload: &'a str,
 }
 
-/// The same for a line whose members stand in another order, or with space between them.
+/// The envelope of a line with another order of members, or with spaces.
 #[derive(Deserialize)]
 struct AnyEnvelope<'a> {
     seq: u64,
@@ -133,7 +133,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { seq, at, kind, schema, payload: payload.get() })
     }
 
-    /// Takes a line apart where [`encode`] put it together, without looking into the payload.
+    /// Parses the exact form that [`encode`] writes, without parsing the payload.
     fn as_written(line: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(line).ok()?;
         let (seq, rest) = up_to(text.strip_prefix("{\"seq\":")?, b',')?;
@@ -168,13 +168,13 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A string up to its closing quote, and what is behind that. None where anything in it is escaped.
+/// A string without escapes, and the text after its closing quote.
 fn plain(text: &str) -> Option<(&str, &str)> {
     let end = memchr::memchr2(b'"', b'\\', text.as_bytes())?;
     Some((&text[..end], text[end..].strip_prefix('"')?))
 }
 
-/// The text before and after the first such byte, which is ASCII.
+/// The text before and after the first occurrence of this ASCII byte.
 fn up_to(text: &str, end: u8) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == end)?;
     Some((&text[..at], &text[at + 1..]))
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_stays_what_it_is() {
+    fn the_format_is_stable() {
         let line = line(7, "rolledBack", 1, r#"{"numTurns":2}"#);
         assert_eq!(
             String::from_utf8(line).unwrap(),

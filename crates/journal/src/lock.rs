@@ -1,5 +1,5 @@
-//! One writer per journal. The kernel keeps the lock and drops it when the holder dies, however it dies; the file
-//! that is locked says who the holder is.
+//! One writer per journal. The kernel holds the lock and releases it when the process ends in any way; the locked file
+//! names the process.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,13 +13,13 @@ use rustix::io::Errno;
 use crate::error::JournalError;
 use crate::holder::Holder;
 
-/// How long to wait for the kernel to finish with a holder that is dead.
+/// How long to wait for the kernel to clean up a dead holder.
 const DEAD_HOLDER: Duration = Duration::from_secs(2);
-/// How long to wait for a holder that has not said yet who it is, or that is this process closing the journal.
+/// How long to wait for a holder that has not written its name yet, or for this process to close the journal.
 const YOUNG_HOLDER: Duration = Duration::from_millis(100);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// Held for as long as the value lives.
+/// Held while the value lives.
 #[derive(Debug)]
 pub(crate) struct JournalLock {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct JournalLock {
 }
 
 impl JournalLock {
-    /// `subject` is the journal the lock is for, named in errors.
+    /// `subject` is the locked journal, for errors.
     pub(crate) fn acquire(path: &Path, subject: &Path) -> Result<Self, JournalError> {
         let this = Holder::this_process();
         let began = Instant::now();
@@ -62,11 +62,11 @@ impl JournalLock {
             }
             Err(fs::TryLockError::Error(error)) => return Err(storage(error)),
         }
-        // The last holder may have removed the file between our opening and our locking it.
+        // The last holder may have removed the file before we locked it.
         if !is_still_at(&file, path).map_err(storage)? {
             return Ok(Try::Replaced);
         }
-        // The lock protects without the name too, so a full disk only makes a later error less clear.
+        // The lock works without the name too: a full disk only makes a later error less clear.
         if let Err(error) = write_holder(&mut file, this) {
             tracing::warn!(path = %path.display(), %error, "cannot say who holds the lock");
         }
@@ -76,7 +76,7 @@ impl JournalLock {
 
 impl Drop for JournalLock {
     fn drop(&mut self) {
-        // Removed while still held: whoever opened it before notices that it is gone and starts over.
+        // Removed while locked: another process that has opened it notices this and starts again.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }

@@ -1,4 +1,4 @@
-//! Looking at stored threads without touching anything: no lock, no index, no folder that was not there before.
+//! Reads stored threads without side effects: no lock, no index, no new folder.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::reader::ReadOptions;
 use crate::row::ThreadRow;
 use crate::store::{ReadThread, read_history_file};
 
-/// Reads a thread of the state folder `root`; also one that another process writes, as far as its lines are whole.
+/// Reads a thread of the state folder `root`; also one that another process is writing, up to the last complete line.
 pub fn look_up(root: &Path, thread_id: &ThreadId) -> Result<ReadThread, JournalError> {
     let key = ThreadKey::parse(thread_id.as_str())?;
     let layout = StoreLayout::new(root.to_owned());
@@ -22,7 +22,7 @@ pub fn look_up(root: &Path, thread_id: &ThreadId) -> Result<ReadThread, JournalE
     }
 }
 
-/// The thread written to last among those that fit. The archive does not count, and neither does what cannot be read.
+/// The most recently written thread that `fits`. Ignores the archive and unreadable threads.
 pub fn look_up_last(root: &Path, fits: impl Fn(&ThreadRow) -> bool) -> Option<ReadThread> {
     let layout = StoreLayout::new(root.to_owned());
     let written =
@@ -33,7 +33,7 @@ pub fn look_up_last(root: &Path, fits: impl Fn(&ThreadRow) -> bool) -> Option<Re
         .filter(|stored| !stored.is_archived)
         .map(|stored| (written(&stored).unwrap_or(SystemTime::UNIX_EPOCH), stored))
         .collect();
-    // Ids begin with the time they were made at, so they decide between equals.
+    // Ids start with their creation time, which breaks ties.
     stored.sort_by(|(at, one), (other_at, other)| (other_at, &other.key).cmp(&(at, &one.key)));
     let read = |(_, stored): (_, StoredJournal)| read(&layout, &stored.key, &stored.path).ok();
     stored.into_iter().filter_map(read).find(|read| fits(&read.row))

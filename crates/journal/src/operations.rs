@@ -1,21 +1,21 @@
-//! Operations that a restart must take up again: asked for and not decided, started and never seen to finish, or finished
-//! in a turn that was cut off before the model had read of it.
+//! Operations that matter after a restart: not decided, started without an end, or finished in an interrupted turn
+//! before the model got the result.
 
 use protocol::{OperationId, OperationRecord, TurnId};
 
-/// An operation that has neither finished nor been withdrawn, or that finished in the turn that never ended.
+/// An operation that has neither finished nor been withdrawn, or that finished in the unfinished turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenOperation {
     pub operation_id: OperationId,
-    /// The turn it was proposed in.
+    /// The turn in which it was proposed.
     pub turn_id: Option<TurnId>,
-    /// Everything recorded of it, oldest first. `started` as the last means that its outcome is unknown; `finished`,
-    /// that its output may be missing from the history.
+    /// All its records, oldest first. If the last is `started`, the outcome is unknown; if it is `finished`, the output
+    /// may be missing in the history.
     pub records: Vec<OperationRecord>,
 }
 
 impl OpenOperation {
-    /// Adds one record. One that is withdrawn is off the list at once, one that finished with the end of its turn.
+    /// Adds one record. A withdrawn operation is removed at once, a finished one with the end of its turn.
     pub(crate) fn fold(open: &mut Vec<Self>, turn_id: Option<&TurnId>, record: OperationRecord) {
         let id = operation_id(&record);
         let known = open.iter().position(|operation| operation.operation_id == *id);
@@ -25,7 +25,7 @@ impl OpenOperation {
                 open.remove(at);
             }
             Some(at) => open[at].records.push(record),
-            // Of one whose beginning is lost there is nothing to take up.
+            // An operation without its start cannot be resumed.
             None if is_over || matches!(record, OperationRecord::Finished { .. }) => {}
             None => {
                 let turn_id = turn_id.cloned();
@@ -36,20 +36,20 @@ impl OpenOperation {
 }
 
 impl OpenOperation {
-    /// A turn has ended: everything in it that finished is in the history, and nothing in it is decided any more.
+    /// A turn has ended: everything in it that finished is in the history, and no decision is pending.
     pub(crate) fn forget_ended(open: &mut Vec<Self>, turn: &TurnId) {
         open.retain(|operation| operation.turn_id.as_ref() != Some(turn) || operation.is_uncertain());
         Self::forget_others(open, turn);
     }
 
-    /// Another turn begins, so what finished before it is in the history. One that is taken up again may yet need it.
+    /// Another turn starts, so what finished before is in the history. A resumed turn may still need its own.
     pub(crate) fn forget_others(open: &mut Vec<Self>, turn: &TurnId) {
         let is_over =
             |operation: &Self| matches!(operation.records.last(), Some(OperationRecord::Finished { .. }));
         open.retain(|operation| operation.turn_id.as_ref() == Some(turn) || !is_over(operation));
     }
 
-    /// It began and was never seen to end.
+    /// Started without an end.
     fn is_uncertain(&self) -> bool {
         matches!(self.records.last(), Some(OperationRecord::Started { .. } | OperationRecord::Unknown { .. }))
     }

@@ -1,4 +1,4 @@
-//! Lines that wait for the disk, in order, and the listeners to notify when they are durable. No I/O happens here.
+//! Lines to be written, in order, and the listeners to notify when they are durable. No I/O happens here.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use crate::batch::RecordBatch;
 use crate::error::JournalError;
 use crate::journal_file::Mark;
 
-/// More than this may not wait for the disk: memory is bounded, however slow the disk is.
+/// Limit of pending bytes: memory is bounded, however slow the disk is.
 const MAX_BACKLOG: usize = 64 * 1024 * 1024;
 
-/// The numbers given to a batch, and where its lines end.
+/// The numbers of a batch, and where its lines end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     pub first: u64,
-    /// One below `first` for an empty batch.
+    /// One less than `first` for an empty batch.
     pub last: u64,
-    /// Length of the file up to and with the batch.
+    /// Length of the file including the batch.
     pub length: u64,
 }
 
 /// Called when a batch is durable.
 pub(crate) enum DurableListener {
-    /// A caller who waits, and is told of a failure too.
+    /// A caller that waits, and gets failures too.
     Waits(Box<dyn FnOnce(Result<Appended, JournalError>) + Send>),
-    /// A bystander who does not count as having been told of one.
+    /// A passive listener, which does not count as having been notified of failures.
     Notes(Box<dyn FnOnce(Appended) + Send>),
 }
 
 impl DurableListener {
-    /// A panic in what a caller asked us to call must not end the thread that serves everyone. This is for programs that
-    /// embed the runtime and are built to unwind; in ours a panic ends the process.
+    /// A panicking callback must not end the thread that serves all journals. For programs that embed the runtime and are
+    /// built to unwind; in ours a panic ends the process.
     pub(crate) fn notify(self, result: Result<Appended, JournalError>) {
         let call = std::panic::AssertUnwindSafe(|| match (self, result) {
             (Self::Waits(done), result) => done(result),
@@ -45,18 +45,18 @@ impl DurableListener {
 pub(crate) struct AppendQueue {
     lines: Vec<u8>,
     listeners: Vec<(Appended, DurableListener)>,
-    /// Handed to the committer and not back yet.
+    /// Passed to the committer and not returned yet.
     is_under_way: bool,
-    /// Where the file will end once everything appended is written.
+    /// The end of the file when everything is written.
     end: Mark,
     durable: Mark,
-    /// Records were lost that nobody waited for. Whoever appends next is told, so that no gap goes unnoticed.
+    /// A failure that no caller waited for. The next append returns it, so that no gap goes unnoticed.
     untold: Option<JournalError>,
     /// No append can succeed any more.
     broken: Option<JournalError>,
 }
 
-/// Lines taken from the queue to be written at once.
+/// Lines that are written together.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) lines: Vec<u8>,
@@ -65,7 +65,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Tells everyone the same, in the order of appending.
+    /// Notifies all listeners of the result, in order.
     pub(crate) fn notify(self, result: &Result<(), JournalError>) {
         for (appended, listener) in self.listeners {
             listener.notify(result.clone().map(|()| appended));
@@ -94,7 +94,7 @@ impl AppendQueue {
         self.end.seq.saturating_add(1)
     }
 
-    /// Gives a batch its place behind all others.
+    /// Adds a batch to the end.
     pub(crate) fn add(&mut self, batch: &RecordBatch, max_line: usize) -> Result<Appended, JournalError> {
         if let Some(error) = self.untold.take() {
             return Err(error);
@@ -115,7 +115,7 @@ impl AppendQueue {
         Ok(Appended { first, last: next - 1, length })
     }
 
-    /// Gives the listener back when there is nothing it could wait for.
+    /// Returns the listener if there is nothing to wait for.
     pub(crate) fn listen(
         &mut self,
         appended: Appended,
@@ -128,7 +128,7 @@ impl AppendQueue {
         None
     }
 
-    /// Whether the queue is to be handed to the committer: once, and not again before [`AppendQueue::rest`].
+    /// Whether to pass the queue to the committer: once, and not again before [`AppendQueue::rest`].
     pub(crate) fn set_out(&mut self) -> bool {
         let has_work = !self.lines.is_empty() || !self.listeners.is_empty();
         has_work && !std::mem::replace(&mut self.is_under_way, true)
@@ -142,7 +142,7 @@ impl AppendQueue {
         }
     }
 
-    /// Takes word from the disk about a load, which after a failure grows by everything that was to follow it.
+    /// Handles the result of a write. After a failure, everything queued behind it fails too.
     pub(crate) fn settle(&mut self, load: &mut Load, result: &Result<(), JournalError>) {
         let error = match result {
             Ok(()) => {
@@ -151,7 +151,7 @@ impl AppendQueue {
             }
             Err(error) => error,
         };
-        // All that waits was numbered behind what failed, so it fails too and the numbers start over.
+        // Queued records were numbered after the failed ones, so they fail too and the numbers start again.
         load.listeners.append(&mut self.listeners);
         self.lines.clear();
         let mut waiting =
@@ -166,7 +166,7 @@ impl AppendQueue {
         self.end = self.durable;
     }
 
-    /// Done with one load. Says whether there is another.
+    /// Ends one load. Returns whether there is another.
     pub(crate) fn rest(&mut self) -> bool {
         self.is_under_way = !self.lines.is_empty() || !self.listeners.is_empty();
         self.is_under_way

@@ -1,4 +1,4 @@
-//! Reading a journal: record by record, in order, tolerant of damage and in bounded memory.
+//! Reads a journal record by record, in order, tolerant of damage and in bounded memory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,17 +13,17 @@ use crate::record::{JournalEntry, Strange};
 use crate::scan::{self, BUFFER, JournalScan, LineRef, ScanLimits};
 use crate::two_readers::read_all_scanned;
 
-/// Longer lines are skipped when read and refused when written.
+/// Limit of a line, for reading and writing.
 pub(crate) const MAX_LINE: usize = 100_000_000;
 
-/// Bytes of a file that, once decoded, need about as much memory as is reserved at a time.
+/// Bytes of a file that, once decoded, need about one allocation step.
 const BYTES_PER_ROOM: u64 = 32 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Longer lines are skipped and reported.
     pub max_line: usize,
-    /// Reads no further than this many bytes: what is durable, when the journal is being written.
+    /// Reads only this many bytes: what is durable, while the journal is being written.
     pub up_to: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Default for ReadOptions {
     }
 }
 
-/// Everything a journal holds.
+/// The contents of a journal.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     pub entries: Vec<JournalEntry>,
@@ -56,11 +56,11 @@ pub struct ReadSummary {
     pub damage: DamageReport,
     pub next_seq: u64,
     pub records: u64,
-    /// Bytes looked at.
+    /// Bytes that were scanned.
     pub length: u64,
 }
 
-/// Hands over one record after another, so that only what the caller keeps is in memory.
+/// Passes each record to the caller, so that only what it keeps stays in memory.
 pub fn read_each(
     path: &Path,
     options: &ReadOptions,
@@ -72,7 +72,7 @@ pub fn read_each(
     read_all_scanned(path, &file, scan, &mut each)
 }
 
-/// Reads what a scan has found. Lines whose envelope is not `wanted` are passed over without being parsed.
+/// Reads the lines that a scan has found. Lines whose envelope is not `wanted` are not parsed.
 pub(crate) fn read_scanned(
     path: &Path,
     file: &File,
@@ -91,11 +91,11 @@ pub(crate) fn read_scanned(
     Ok(ReadSummary { damage, next_seq, records, length })
 }
 
-/// One line after it was looked into.
+/// One decoded line.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedLine {
     entry: Option<JournalEntry>,
-    /// Why it could not be read, where that is damage.
+    /// The damage, if it could not be read.
     fault: Option<String>,
 }
 
@@ -111,12 +111,12 @@ impl DecodedLine {
     }
 }
 
-/// Reads lines of a file, without a system call or a copy where the next one is in the buffer. Several can read the
-/// same open file.
+/// Reads lines of a file, without a system call or a copy if the next one is in the buffer. Several can read the same
+/// open file.
 pub(crate) struct JournalLines<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Where in the file the buffer begins.
+    /// The buffer's position in the file.
     start: u64,
     next_room: u64,
 }
@@ -138,7 +138,7 @@ impl<'a> JournalLines<'a> {
         let envelope = match self.read(line).map(Envelope::parse) {
             Ok(Ok(envelope)) => envelope,
             Ok(Err(error)) => return Ok(DecodedLine { entry: None, fault: Some(error.to_string()) }),
-            // Its writer took back what it could not finish.
+            // The writer truncated what it could not finish.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Ok(DecodedLine { entry: None, fault: Some(error.to_string()) });
             }
@@ -166,7 +166,7 @@ impl<'a> JournalLines<'a> {
         bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Reads from here on: at least this much, where the file has it.
+    /// Reads from here on: at least this much, if the file has it.
     fn fill(&mut self, offset: u64, len: usize) -> io::Result<()> {
         self.start = offset;
         self.buffer.resize(len.max(BUFFER), 0);
@@ -187,7 +187,7 @@ impl<'a> JournalLines<'a> {
     }
 }
 
-/// Follows no link, and never waits: a pipe in the place of a journal must not hold anyone up.
+/// Follows no link and never blocks: a pipe in place of a journal must not delay anyone.
 pub(crate) fn open_to_read(path: &Path) -> Result<File, JournalError> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()

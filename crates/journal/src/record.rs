@@ -1,16 +1,16 @@
-//! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
+//! Records as they are stored: known ones, and those of a newer release, which are kept unchanged.
 
 use protocol::{Frequent, ResponseItem, RolloutItem, RolloutRecord, TagFirst};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The format of each kind of record that this release writes and understands.
+/// The format version of records that this release writes and reads.
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Deserialising stops at 127 levels, so a deeper record could be written and never read again.
 pub(crate) const MAX_DEPTH: usize = 127;
 
-/// One record with its place and time.
+/// One record with its number and time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JournalEntry {
     pub seq: u64,
@@ -18,7 +18,7 @@ pub struct JournalEntry {
     pub record: Record,
 }
 
-// Entries are looked at one by one, so the room a foreign one wastes does not add up.
+// Entries are handled one by one, so the space wasted for a foreign one does not add up.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
@@ -26,7 +26,7 @@ pub enum Record {
     Foreign(Foreign),
 }
 
-/// A record this release cannot read: of an unknown kind, or of a newer format. Written again byte for byte.
+/// A record that this release cannot read: an unknown kind, or a newer format. Written again byte for byte.
 #[derive(Debug, Clone)]
 pub struct Foreign {
     pub kind: String,
@@ -47,7 +47,7 @@ impl From<RolloutRecord> for Record {
 }
 
 impl JournalEntry {
-    /// The record as it travels to a host; a foreign one has no such form and comes back as it is.
+    /// The record in the form for a host; a foreign one has no such form and is returned unchanged.
     pub fn into_item(self) -> Result<RolloutItem, Foreign> {
         match self.record {
             Record::Known(record) => Ok(RolloutItem { ordinal: self.seq, schema: SCHEMA, record }),
@@ -56,16 +56,16 @@ impl JournalEntry {
     }
 }
 
-/// Why a sound line is foreign.
+/// Why a valid line is foreign.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Strange {
-    /// A kind of record, or of item in it, that this release has never heard of: normal life beside a newer one.
+    /// An unknown kind of record or item, normal next to a newer release.
     Kind,
-    /// A kind it should be able to read.
+    /// A known kind that could not be decoded.
     Payload(String),
 }
 
-/// `{"kind":"turnStarted","turnId":…}` taken apart: the kind, and the members after it up to the closing brace.
+/// Splits `{"kind":"turnStarted","turnId":…}` into the kind, and the members after it up to the closing brace.
 pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
     let rest = json.strip_prefix(b"{\"kind\":\"")?;
     let end = rest.iter().position(|&byte| byte == b'"')?;
@@ -74,7 +74,7 @@ pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
     Some((kind, members.strip_prefix(b",").unwrap_or(members)))
 }
 
-/// The opposite of [`split`]. The kind goes first again, where the decoder finds it without looking further.
+/// The opposite of [`split`]. The kind comes first again, where the decoder finds it fastest.
 #[inline]
 pub(crate) fn decode(kind: &str, schema: u32, payload: &str) -> (Record, Option<Strange>) {
     if schema == SCHEMA
@@ -87,7 +87,7 @@ pub(crate) fn decode(kind: &str, schema: u32, payload: &str) -> (Record, Option<
         Ok(record) => return (Record::Known(record), None),
         Err(strange) => strange,
     };
-    // The checksum held, so this is JSON as it was written; should it not be, nothing of it can be kept.
+    // The checksum was valid, so this is JSON as written; if it is not, nothing can be kept.
     let (payload, strange) = match RawValue::from_string(payload.to_owned()) {
         Ok(payload) => (payload, strange),
         Err(error) => (RawValue::NULL.to_owned(), Strange::Payload(error.to_string())),
@@ -119,7 +119,7 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
         json.push_str(part);
     }
     match serde_json::from_str(&json) {
-        // Decoding has dropped what the item says, so it is not decoded at all.
+        // Decoding would lose the content of an unknown item, so it is kept undecoded.
         Ok(RolloutRecord::ResponseItem { item: ResponseItem::Other, .. }) => Err(Strange::Kind),
         Ok(record) => Ok(record),
         Err(error) if is_known(kind) => Err(Strange::Payload(error.to_string())),
@@ -127,8 +127,8 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
     }
 }
 
-/// Most records of a thread are of these two kinds. Read without the kind, they need not be kept aside until it is
-/// found; whatever is unusual about one is left to the decoder of all.
+/// A fast path for the two most frequent kinds: without the kind, members need no buffering. Anything unusual is left
+/// to the general decoder.
 #[inline]
 fn common(kind: &str, payload: &str) -> Option<RolloutRecord> {
     match kind {
@@ -163,8 +163,8 @@ where
     }
 }
 
-/// Asks the protocol's own decoder, so that the list of kinds is written once. With the kind alone, the only thing
-/// it can call unknown is the kind.
+/// Uses the protocol's own decoder, so that the kinds are listed once. With only the kind, an unknown kind is the only
+/// possible error of this type.
 fn is_known(kind: &str) -> bool {
     let alone = format!("{{\"kind\":{kind:?}}}");
     match serde_json::from_str::<RolloutRecord>(&alone) {
@@ -173,7 +173,7 @@ fn is_known(kind: &str) -> bool {
     }
 }
 
-/// How many objects and lists are open at once at the deepest place; where there are few, simply how many.
+/// The maximum nesting of objects and lists, or their number if that is small.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
     if brackets <= MAX_DEPTH {

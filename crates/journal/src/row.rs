@@ -1,4 +1,4 @@
-//! One thread as the index knows it.
+//! One thread in the index.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ pub struct ThreadRow {
     /// Absolute.
     pub path: PathBuf,
     pub is_archived: bool,
-    /// Something in the journal could not be read.
+    /// Some of the journal could not be read.
     pub is_damaged: bool,
-    /// Of the file when this was known; another length means that the row is behind.
+    /// Length of the file at that time; another length means that the row is outdated.
     pub length: u64,
     pub summary: Summary,
 }
 
 impl ThreadRow {
-    /// As clients see it. What a damaged journal no longer says is left empty.
+    /// The thread for clients. Values lost by damage stay empty.
     pub fn to_thread(&self, status: ThreadStatus, turns: Vec<Turn>) -> Thread {
         let summary = self.summary.clone();
         Thread {
@@ -49,7 +49,7 @@ impl ThreadRow {
     }
 }
 
-/// The word a source is filtered by.
+/// The word by which sources are filtered.
 pub(crate) fn source_word(source: &SessionSource) -> &'static str {
     match source {
         SessionSource::Cli => "cli",
@@ -68,10 +68,10 @@ pub(crate) fn source_word(source: &SessionSource) -> &'static str {
     }
 }
 
-/// Threads that a person started at a screen: what a list shows unless asked for others.
+/// Threads started by a person at a screen: the default of a list.
 pub(crate) const INTERACTIVE: &[&str] = &["cli", "vscode", "app"];
 
-/// The words that a kind stands for.
+/// The words of a kind.
 pub(crate) fn words_of(kind: ThreadSourceKind) -> &'static [&'static str] {
     match kind {
         ThreadSourceKind::Cli => &["cli"],
@@ -85,7 +85,7 @@ pub(crate) fn words_of(kind: ThreadSourceKind) -> &'static [&'static str] {
         ThreadSourceKind::SubAgentCompact => &["subAgentCompact"],
         ThreadSourceKind::SubAgentThreadSpawn => &["subAgentThreadSpawn"],
         ThreadSourceKind::SubAgentOther => &["subAgentOther"],
-        // A word of the client's own is in no list of kinds; here is where such threads can still be found.
+        // Sources with a client's own word are in no kind of the list; threads from them can be found here.
         ThreadSourceKind::Unknown => &["unknown", "app", "custom"],
     }
 }

@@ -1,16 +1,16 @@
-//! Sound records inside a line that is not one: where a line break was lost, or a torn line was written on.
+//! Finds valid records inside an invalid line: after a lost line break, or an incomplete line.
 
 use std::ops::Range;
 
 use crate::line::{self, SEAL_LEN, Sound};
 
-/// Where a record may begin or end is tried this many times per line, so that a hostile line costs bounded work.
+/// Limit of start and end positions that are tried per line, so that a hostile line costs bounded work.
 const TRIES: usize = 64;
 
 const HEAD: &[u8] = b"{\"seq\":";
 const CRC: &[u8] = b",\"crc\":\"";
 
-/// The records in a bad line that are whole, in order and without overlap.
+/// The complete records in an invalid line, in order and without overlap.
 pub(crate) fn sound_inside(bad: &[u8]) -> Vec<(Range<usize>, Sound)> {
     let starts = places(bad, HEAD);
     let ends: Vec<usize> = places(bad, CRC)
@@ -32,7 +32,7 @@ pub(crate) fn sound_inside(bad: &[u8]) -> Vec<(Range<usize>, Sound)> {
     found
 }
 
-/// The first of these ends that makes a whole record with this start. The checksum runs on from end to end.
+/// The first of these ends that makes a valid record with this start. The checksum is continued from end to end.
 fn record_at(bad: &[u8], start: usize, ends: &[usize]) -> Option<(usize, Sound)> {
     let seq = line::seq(&bad[start..])?;
     let (mut crc, mut upto) = (0, start);
@@ -48,7 +48,7 @@ fn record_at(bad: &[u8], start: usize, ends: &[usize]) -> Option<(usize, Sound)>
 }
 
 fn places(bytes: &[u8], pattern: &[u8]) -> Vec<usize> {
-    // No end of a pattern is its beginning, so that none overlaps the next.
+    // The pattern cannot overlap itself.
     memchr::memmem::find_iter(bytes, pattern).take(TRIES).collect()
 }
 

@@ -1,5 +1,5 @@
-//! The first look at a journal: which bytes are sound records, in what order, and what is wrong with the rest.
-//! Nothing is parsed here, so it runs at the speed of the checksum.
+//! The first pass over a journal: which bytes are valid records, their order, and all damage. Nothing is parsed, so it
+//! runs at the speed of the checksum.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,13 +11,13 @@ use crate::holes;
 use crate::line::{self, LineFault, Sound};
 use crate::salvage;
 
-/// Bytes of a file that are read at once. More would cost more memory to touch than it saves in calls.
+/// Size of a read. A larger one costs more memory than it saves in system calls.
 pub(crate) const BUFFER: usize = 64 * 1024;
 
 /// In bytes; few records are shorter.
 const SHORT_LINE: u64 = 256;
 
-/// Where one sound record lies, without its newline.
+/// The position of one valid record, without its newline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineRef {
     pub(crate) seq: u64,
@@ -27,7 +27,7 @@ pub(crate) struct LineRef {
     crc: u32,
 }
 
-/// How much of a file to look at.
+/// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanLimits {
     pub(crate) max_line: usize,
@@ -39,29 +39,29 @@ pub(crate) struct JournalScan {
     /// In the order of their numbers, each number once.
     pub(crate) lines: Vec<LineRef>,
     pub(crate) damage: DamageReport,
-    /// Where the file should end: after its last line, or before an unfinished one.
+    /// Where the file should end: after its last line, or before an incomplete one.
     pub(crate) end: u64,
-    /// Bytes of an unfinished last line behind that.
+    /// Bytes of an incomplete last line after that.
     pub(crate) torn: u64,
-    /// The last record is whole and only its newline is gone.
+    /// The last record is complete and only its newline is missing.
     pub(crate) lacks_newline: bool,
     /// The number of the next record to be written.
     pub(crate) next_seq: u64,
-    /// How much was looked at.
+    /// How much was scanned.
     pub(crate) length: u64,
 }
 
-/// Looks at a whole file. Fails only when it cannot be read.
+/// Scans a whole file. Fails only if it cannot be read.
 pub(crate) fn scan(file: &File, limits: ScanLimits) -> io::Result<JournalScan> {
     let length = file.metadata()?.len().min(limits.up_to);
     let written = holes::written(file, length);
-    // Room for as many lines as there may well be. What is not used of it costs nothing, and growing does.
+    // Allocates for the likely number of lines. Unused memory is never touched, so it costs nothing.
     let likely = written.iter().map(|piece| piece.end - piece.start).sum::<u64>() / SHORT_LINE;
     let mut scanner = JournalScanner::default();
     scanner.scan.lines.reserve(usize::try_from(likely).unwrap_or_default());
     for piece in &written {
         scanner.hole_up_to(piece.start);
-        // A file that grows meanwhile is looked at up to its new end, unless there is a limit.
+        // A file that grows meanwhile is scanned up to its new end, unless there is a limit.
         let is_last = written.last() == Some(piece);
         let end = if is_last && piece.end == length { limits.up_to } else { piece.end };
         scanner.piece(file, piece.start..end, limits.max_line, is_last)?;
@@ -78,14 +78,14 @@ struct JournalScanner {
     line: u64,
     offset: u64,
     last_seq: u64,
-    /// Bad lines since the last sound one: each was a record once, and its number must not be given again.
+    /// Invalid lines since the last valid one: each was a record once, and its number must not be reused.
     bad_since: u64,
-    /// Every number so far with its checksum; kept only once one came out of order.
+    /// All numbers with their checksums; kept only after one was out of order.
     seen: Option<HashMap<u64, u32>>,
 }
 
 impl JournalScanner {
-    /// Looks at a part of the file that was written. A line that ends in a hole has lost the rest.
+    /// Scans a written part of the file. A line that ends in a hole has lost its rest.
     fn piece(&mut self, file: &File, piece: Range<u64>, max_line: usize, is_last: bool) -> io::Result<()> {
         let mut file = file;
         file.seek(SeekFrom::Start(piece.start))?;
@@ -94,7 +94,7 @@ impl JournalScanner {
         loop {
             let looked_at = self.whole_lines(input.fill_buf()?, max_line);
             input.consume(looked_at);
-            // The line the buffer ends in, one that is too long, or the last.
+            // The line at the buffer's end, one that is too long, or the last.
             line.clear();
             let read = input.by_ref().take(max_line as u64 + 1).read_until(b'\n', &mut line)? as u64;
             if read == 0 {
@@ -117,7 +117,7 @@ impl JournalScanner {
         }
     }
 
-    /// Bytes in which no record is looked for.
+    /// Bytes in which no record is searched.
     fn lost(&mut self, bytes: u64) {
         self.scan.damage.add(self.line, self.offset, DamageKind::TooLong { bytes });
         self.bad_since += 1;
@@ -125,7 +125,7 @@ impl JournalScanner {
         self.scan.end = self.offset;
     }
 
-    /// Nothing was ever written from here to there, so that no record can be in it.
+    /// A hole: it cannot contain a record.
     fn hole_up_to(&mut self, start: u64) {
         if start > self.offset {
             self.line += 1;
@@ -133,7 +133,7 @@ impl JournalScanner {
         }
     }
 
-    /// As an unfinished last line: room that was made for records that were never written.
+    /// Counts as an incomplete last line: space that was allocated and never written.
     fn hole_at_end(&mut self, length: u64) {
         let bytes = length.saturating_sub(self.offset);
         if bytes == 0 {
@@ -144,7 +144,7 @@ impl JournalScanner {
         self.offset = length;
     }
 
-    /// Looks at the lines that are whole in a buffer where they are, and says how much of it they are.
+    /// Scans the complete lines in the buffer, and returns their length.
     fn whole_lines(&mut self, bytes: &[u8], max_line: usize) -> usize {
         let mut at = 0;
         while let Some(len) = memchr::memchr(b'\n', &bytes[at..]).filter(|len| *len <= max_line) {
@@ -167,7 +167,7 @@ impl JournalScanner {
         self.scan.end = self.offset;
     }
 
-    /// The last line, when it has no newline.
+    /// The last line, if it has no newline.
     fn tail(&mut self, line: &[u8]) {
         let kept = match line::check(line) {
             Ok(sound) => {
@@ -216,7 +216,7 @@ impl JournalScanner {
         if let Some(seen) = &mut self.seen {
             seen.insert(seq, crc);
         }
-        // No limit on lines reaches 4 GB, and the number of a line is only ever shown.
+        // No line limit reaches 4 GB, and the line number is only displayed.
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let line = u32::try_from(self.line).unwrap_or(u32::MAX);
         self.scan.lines.push(LineRef { seq, offset, len, line, crc });
@@ -224,7 +224,7 @@ impl JournalScanner {
         self.bad_since = 0;
     }
 
-    /// A number that is not above all before it: out of order, or there already.
+    /// Handles a number that is not above all before it: out of order, or repeated.
     fn is_new(&mut self, sound: Sound, offset: u64) -> bool {
         let lines = &self.scan.lines;
         let seen = self.seen.get_or_insert_with(|| lines.iter().map(|line| (line.seq, line.crc)).collect());

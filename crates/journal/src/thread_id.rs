@@ -1,4 +1,4 @@
-//! Ids of threads, read the way the reference reads them.
+//! Thread ids, parsed like the reference does.
 
 use protocol::ThreadId;
 use uuid::Uuid;
@@ -8,16 +8,16 @@ pub fn is_uuid(text: &str) -> bool {
     check_thread_id(&ThreadId::new(text)).is_ok()
 }
 
-/// A text that is no id of a thread, with the reason.
+/// Not a thread id, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid thread id: {0}")]
 pub struct InvalidThreadId(String);
 
-/// The id in lower case with hyphens, or why it is none.
+/// The id in lower case with hyphens, or the reason why it is invalid.
 pub fn check_thread_id(id: &ThreadId) -> Result<ThreadId, InvalidThreadId> {
     let text = id.as_str();
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
-    // Braces are refused, as is a second prefix: texts with these have other lengths.
+    // Braces and prefixes are refused: texts with them have other lengths.
     let is_plain = matches!(text.len(), Simple::LENGTH | Hyphenated::LENGTH);
     match Uuid::try_parse(text).ok().filter(|_| is_plain) {
         Some(uuid) => Ok(ThreadId::new(uuid.to_string())),
@@ -25,7 +25,7 @@ pub fn check_thread_id(id: &ThreadId) -> Result<ThreadId, InvalidThreadId> {
     }
 }
 
-/// The words of the reference. Those of the library differ from release to release.
+/// The reference's messages. Those of the library change between releases.
 fn explain(text: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_hexdigit() || c == '-';
     if let Some((at, found)) = text.char_indices().find(|(_, c)| !is_allowed(*c)) {

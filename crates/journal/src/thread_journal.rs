@@ -1,4 +1,4 @@
-//! The journal of one open thread: what is appended to it, and the row of the index that changes with it.
+//! The journal of one open thread, and its row in the index.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -15,7 +15,7 @@ use crate::queue::Appended;
 use crate::row::ThreadRow;
 use crate::writer::JournalWriter;
 
-/// Appends to one thread. No other process can, for as long as this lives.
+/// Appends to one thread. No other process can while this lives.
 #[derive(Debug)]
 pub struct ThreadJournal {
     writer: JournalWriter,
@@ -44,7 +44,7 @@ impl ThreadJournal {
         self.writer.path()
     }
 
-    /// The number the next record will get.
+    /// The number of the next record.
     pub fn next_seq(&self) -> u64 {
         self.writer.next_seq()
     }
@@ -54,14 +54,14 @@ impl ThreadJournal {
         self.listing.row.lock().clone()
     }
 
-    /// Appends without waiting. Should the disk refuse, the next call says so.
+    /// Appends without waiting. If the disk refuses, the next call returns the error.
     pub fn append(&self, mut batch: RecordBatch) -> Result<Appended, JournalError> {
         let note = self.note(&mut batch);
         self.writer.append_noting(&batch, note)
     }
 
-    /// Appends and calls `done` once the batch is durable, or cannot be. The call comes from a journal thread, in
-    /// the order of appending, and must not block. After an error, none of the batch is in the journal.
+    /// Appends and calls `done` when the batch is durable, or failed. Called from a journal thread in the order of
+    /// appending; must not block. After an error, none of the batch is in the journal.
     pub fn append_then(
         &self,
         mut batch: RecordBatch,
@@ -69,7 +69,7 @@ impl ThreadJournal {
     ) {
         let note = self.note(&mut batch);
         self.writer.append_then(&batch, move |result| {
-            // Before the caller is told: a list asked for right after must show it.
+            // Before the caller is notified: a list right after must show it.
             if let Ok(appended) = &result {
                 note(*appended);
             }
@@ -77,7 +77,7 @@ impl ThreadJournal {
         });
     }
 
-    /// Appends and waits. Not for use on a thread that serves others.
+    /// Appends and waits. Blocking.
     pub fn append_durable(&self, batch: RecordBatch) -> Result<Appended, JournalError> {
         let (told, wait) = mpsc::sync_channel(1);
         self.append_then(batch, move |result| {
@@ -92,14 +92,14 @@ impl ThreadJournal {
         self.writer.flush()
     }
 
-    /// Finishes what was appended and lets go of the thread before it returns.
+    /// Finishes pending appends and closes the thread before it returns.
     pub fn close(self) -> Result<(), JournalError> {
         let result = self.writer.close();
         self.listing.close();
         result
     }
 
-    /// Returns a callback that updates the row once the batch is durable.
+    /// Returns a callback that updates the row when the batch is durable.
     fn note(&self, batch: &mut RecordBatch) -> impl FnOnce(Appended) + Send + 'static {
         let listing = self.listing.clone();
         let (facts, at_ms): (Vec<Fact>, i64) = (batch.take_facts(), batch.at_ms());

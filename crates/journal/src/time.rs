@@ -1,6 +1,6 @@
 //! Times on lines, in paths and in cursors: RFC 3339, UTC, milliseconds. There is no clock here.
 //!
-//! `jiff`'s `DateTime` and not its `Timestamp`: that ends two days before the year 9999 does.
+//! Uses `jiff`'s `DateTime` and not its `Timestamp`, whose range ends two days before the year 9999 does.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, datetime};
 
 const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-/// The first time that a year of four digits can express. The last one is `DateTime::MAX`.
+/// The first time with a year of four digits. The last one is `DateTime::MAX`.
 const EARLIEST: DateTime = datetime(0, 1, 1, 0, 0, 0, 0);
 
-/// `2026-11-15T20:09:51.123Z`. A time that a year of four digits cannot express becomes the nearest one that it can.
+/// `2026-11-15T20:09:51.123Z`. A time outside the years of four digits becomes the nearest one inside.
 pub(crate) fn format_ms(at_ms: i64) -> String {
     format!("{:.3}Z", utc(at_ms))
 }
 
-/// Reads what [`format_ms`] writes, and times of whole seconds. Other spellings of a time are refused.
+/// Parses the output of [`format_ms`], and times of whole seconds. Other forms are refused.
 pub(crate) fn parse_ms(text: &str) -> Option<i64> {
     let bytes = text.strip_suffix('Z')?.as_bytes();
     let has_marks = |marks: &[(usize, u8)]| marks.iter().all(|&(at, mark)| bytes.get(at) == Some(&mark));

@@ -1,4 +1,4 @@
-//! One turn as clients see it, put together from its records.
+//! One turn for clients, built from its records.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,15 +19,15 @@ pub(crate) struct TurnBuilder {
     plan: Option<Vec<TurnPlanStep>>,
 }
 
-/// Where the items of a turn are gathered.
+/// Buffers for the items of a turn, reused by the next.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     items: Vec<ThreadItem>,
-    /// Where each item is, by a hash of its id, in a turn of many: some hold tens of thousands.
+    /// The index of each item by a hash of its id, in a turn with many: some have tens of thousands.
     places: HashMap<u64, usize>,
 }
 
-/// Fewer items than this are found by looking at each.
+/// Fewer items than this are searched linearly.
 const FEW: usize = 32;
 
 #[derive(Debug)]
@@ -42,8 +42,7 @@ impl TurnBuilder {
         Self { id, room, started_at_ms: None, end: None, plan: None }
     }
 
-    /// Another turn begins: this one keeps its items in exactly the room they need, and the next gathers its own
-    /// where these were gathered.
+    /// Another turn starts: moves this one's items to an exact allocation, and returns the buffers for the next.
     pub(crate) fn hand_on(&mut self) -> Room {
         let items = Vec::with_capacity(self.room.items.len());
         let mut room = std::mem::replace(&mut self.room, Room { items, places: HashMap::new() });
@@ -69,19 +68,19 @@ impl TurnBuilder {
         self.end = Some(Box::new(RecordedEnd { status, error, at_ms }));
     }
 
-    /// The agent said what it is going to do; what it said before no longer holds.
+    /// A plan of the agent; it replaces earlier ones.
     pub(crate) fn plan(&mut self, steps: Vec<TurnPlanStep>) {
         self.plan = Some(steps);
     }
 
-    /// An item recorded again replaces its former self and keeps its place.
+    /// An item recorded again replaces its earlier version and keeps its position.
     pub(crate) fn upsert(&mut self, item: ThreadItem) {
         self.room.upsert(item);
     }
 
     pub(crate) fn finish(self) -> Turn {
         let Self { id, room: Room { mut items, .. }, started_at_ms, end, plan } = self;
-        // Nothing runs any more in a turn that is read from disk.
+        // Nothing is running in a turn that is read from disk.
         items.iter_mut().for_each(settle);
         items.shrink_to_fit();
         let duration_ms = match (started_at_ms, &end) {
@@ -108,13 +107,13 @@ impl Room {
             return;
         }
         if self.items.len() == self.items.capacity() {
-            // Items are large, and what is not handed on stays as it is until all records are read.
+            // Items are large, and an allocation that is not passed on stays until all records are read.
             self.items.reserve_exact(1 + self.items.len() / 2);
         }
         self.items.push(item);
     }
 
-    /// None for an item that is new; its place is noted as the next.
+    /// `None` for a new item, whose index is recorded.
     fn place_of(&mut self, item: &ThreadItem) -> Option<usize> {
         let Self { items, places } = self;
         let look = || items.iter().position(|known| is_same(known, item));
@@ -125,13 +124,12 @@ impl Room {
             places.extend(items.iter().map(hash).zip(0..));
         }
         let at = *places.entry(hash(item)).or_insert(items.len());
-        // Two items of one hash: the second has no entry of its own.
+        // Two items with the same hash: the second has no entry of its own.
         if is_same(items.get(at)?, item) { Some(at) } else { look() }
     }
 }
 
-/// The beginning and the end of a review share the id of their turn, and are two items. Any other id is of one item,
-/// whatever becomes of it.
+/// Start and end of a review share the turn's id, and are two items. Any other id belongs to one item.
 fn key(item: &ThreadItem) -> (&ItemId, bool) {
     (item.id(), matches!(item, ThreadItem::ExitedReviewMode { .. }))
 }
@@ -146,7 +144,7 @@ fn hash(item: &ThreadItem) -> u64 {
     hasher.finish()
 }
 
-/// A tool that was running when its turn stopped being one: it never said that it succeeded.
+/// A tool that was running when its turn ended: it never reported success.
 fn settle(item: &mut ThreadItem) {
     match item {
         ThreadItem::CommandExecution { status, .. } if *status == CommandExecutionStatus::InProgress => {
@@ -192,7 +190,7 @@ enum ToldStatus {
     Completed,
 }
 
-/// The steps of a call that tells the plan. One that the tool could not read told nobody anything.
+/// The steps in a call of that tool. `None` if the tool could not parse it.
 pub(crate) fn plan_in(item: &ResponseItem) -> Option<Vec<TurnPlanStep>> {
     let ResponseItem::FunctionCall { name, namespace: None, arguments, .. } = item else { return None };
     let told: ToldPlan = (name == TOOL).then(|| serde_json::from_str(arguments).ok())??;
@@ -218,7 +216,7 @@ mod tests {
         ThreadItem::AgentMessage { id, text: text.to_owned(), phase: None, memory_citation: None }
     }
 
-    /// Two turns of so many items each, every other one of which is recorded again once both were there.
+    /// Two turns of this many items, every other one of which is recorded again once both are there.
     fn check(count: usize) {
         let mut first = TurnBuilder::new(TurnId::new("first"), Room::default());
         (0..count).for_each(|id| first.upsert(message(id, "first")));

@@ -1,4 +1,4 @@
-//! Reading a long journal on two threads: whoever resumes a thread waits for it, and nearly all of that time is decoding.
+//! Reads a long journal with two threads: resuming a thread waits for it, and nearly all of the time is decoding.
 
 use std::fs::File;
 use std::io;
@@ -15,13 +15,13 @@ use crate::scan::{JournalScan, LineRef};
 /// Fewer lines are read before a second thread has started.
 const MANY_LINES: usize = 512;
 
-/// Lines that one of the two decodes at a time.
+/// Lines that a thread decodes at a time.
 const TURN: usize = 128;
 
-/// Journals with longer lines are read by one: of several decoded turns in memory, each could be very large.
+/// Journals with longer lines are read by one thread: several decoded chunks in memory could be very large.
 const LONG_LINE: u32 = 256 * 1024;
 
-/// The same as [`read_scanned`] for every line.
+/// Like [`read_scanned`], for every line.
 pub(crate) fn read_all_scanned(
     path: &Path,
     file: &File,
@@ -41,7 +41,7 @@ pub(crate) fn read_all_scanned(
             for turn in lines.chunks(TURN).skip(1).step_by(2) {
                 let decoded = decode(&mut reader, turn);
                 let is_last = decoded.is_err();
-                // Nobody waits for more once the first has failed.
+                // After the first failure no more is needed.
                 if sender.send(decoded).is_err() || is_last {
                     return;
                 }
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// The writer may take back the end of a file that is being read.
+    /// The writer may truncate a file that is being read.
     #[test]
     fn a_file_that_shrinks_meanwhile_lacks_its_end() {
         let (file, length) = journal(2_000);

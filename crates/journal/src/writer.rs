@@ -1,5 +1,5 @@
-//! Appending to one journal. Whoever appends gets numbers at once and word of durability later; all that waits goes
-//! to the disk together.
+//! Appends to one journal. The caller gets numbers at once and is notified of durability later; all pending lines are
+//! written together.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Default for WriterOptions {
 #[derive(Debug, Clone)]
 pub struct Recovery {
     pub damage: DamageReport,
-    /// Bytes of an unfinished last line that were cut off.
+    /// Bytes of an incomplete last line that were truncated.
     pub cut: u64,
     pub next_seq: u64,
 }
@@ -47,7 +47,7 @@ impl Recovery {
     }
 }
 
-/// The one writer of one journal. Dropped, it finishes what was appended and lets go of the lock.
+/// The only writer of one journal. Dropping it finishes pending appends and releases the lock.
 #[derive(Debug)]
 pub struct JournalWriter {
     shared: Arc<WriterState>,
@@ -60,12 +60,12 @@ struct WriterState {
     path: PathBuf,
     queue: Mutex<AppendQueue>,
     file: Mutex<JournalFile>,
-    /// Let go of after the file, which may still have an end to cut.
+    /// Released after the file, whose end may still need truncating.
     lock: Mutex<Option<JournalLock>>,
 }
 
 impl JournalWriter {
-    /// Makes a new journal that begins with these records. `lock` is the file that keeps other writers out.
+    /// Creates a journal that starts with these records. `lock` is the lock file.
     pub fn create(
         path: &Path,
         lock: &Path,
@@ -77,7 +77,7 @@ impl JournalWriter {
         Self::create_encoded(path, lock, options, &lines, next)
     }
 
-    /// Makes a new journal of these lines: whole, or not there at all. `next` is the number after the last of them.
+    /// Creates a journal of these lines, completely or not at all. `next` is the number after the last of them.
     pub(crate) fn create_encoded(
         path: &Path,
         lock: &Path,
@@ -93,7 +93,7 @@ impl JournalWriter {
         Ok(Self::start(path, lock, options, file))
     }
 
-    /// Opens an existing journal, repaired so that it can be appended to.
+    /// Opens an existing journal, repaired for appending.
     pub fn open(path: &Path, lock: &Path, options: &WriterOptions) -> Result<(Self, Recovery), JournalError> {
         let (writer, scan) = Self::open_scanned(path, lock, options)?;
         let recovery = Recovery::of(&scan);
@@ -125,22 +125,22 @@ impl JournalWriter {
         &self.shared.path
     }
 
-    /// How long the file is up to its last durable record; what lies behind may yet be taken back.
+    /// Length of the file up to its last durable record; the rest may still be truncated.
     pub fn durable_length(&self) -> u64 {
         self.shared.queue.lock().durable().len
     }
 
-    /// The number the next record will get.
+    /// The number of the next record.
     pub fn next_seq(&self) -> u64 {
         self.shared.queue.lock().next_seq()
     }
 
-    /// Appends without waiting. Should the disk refuse, the next call on this writer says so.
+    /// Appends without waiting. If the disk refuses, the next call returns the error.
     pub fn append(&self, batch: &RecordBatch) -> Result<Appended, JournalError> {
         self.enqueue(batch, None).map_err(|(error, _)| error)
     }
 
-    /// As [`JournalWriter::append`], with word of durability to someone who would not act on a failure.
+    /// Like [`JournalWriter::append`], with a passive listener that is notified of durability.
     pub(crate) fn append_noting(
         &self,
         batch: &RecordBatch,
@@ -149,9 +149,9 @@ impl JournalWriter {
         self.enqueue(batch, Some(DurableListener::Notes(Box::new(note)))).map_err(|(error, _)| error)
     }
 
-    /// Appends and calls `done` once the batch is durable, or cannot be. The call comes from a journal thread, in
-    /// the order of appending, and must not block. After an error, none of the batch is in the journal, unless the
-    /// disk keeps refusing until the writer is gone.
+    /// Appends and calls `done` when the batch is durable, or failed. Called from a journal thread in the order of
+    /// appending; must not block. After an error, none of the batch is in the journal, unless the disk keeps refusing
+    /// until the writer is dropped.
     pub fn append_then(
         &self,
         batch: &RecordBatch,
@@ -164,7 +164,7 @@ impl JournalWriter {
         }
     }
 
-    /// Appends and waits. Not for use on a thread that serves others.
+    /// Appends and waits. Blocking.
     pub fn append_durable(&self, batch: &RecordBatch) -> Result<Appended, JournalError> {
         let (told, wait) = mpsc::sync_channel(1);
         self.append_then(batch, move |result| {
@@ -178,7 +178,7 @@ impl JournalWriter {
         self.append_durable(&RecordBatch::at(0)).map(|_| ())
     }
 
-    /// Finishes what was appended and lets go of the lock before it returns.
+    /// Finishes pending appends and releases the lock before it returns.
     pub fn close(self) -> Result<(), JournalError> {
         let result = self.flush();
         self.shared.queue.lock().close(self.shared.closed());
@@ -188,7 +188,7 @@ impl JournalWriter {
         result
     }
 
-    /// Gives the listener back when the batch is refused.
+    /// Returns the listener if the batch is refused.
     fn enqueue(
         &self,
         batch: &RecordBatch,
@@ -220,7 +220,7 @@ impl Commit for WriterState {
         self.queue.lock().settle(&mut load, &result);
         drop(file);
         load.notify(&result);
-        // Only now may this journal queue up again, so that listeners are told in the order of appending.
+        // Only now may this journal be queued again, so that listeners are notified in order.
         self.queue.lock().rest()
     }
 }

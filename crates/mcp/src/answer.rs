@@ -1,4 +1,4 @@
-//! From what a tool gave back to what the model reads and clients see.
+//! From a tool's result to the model's output and the clients' item.
 
 use protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, McpToolCallResult};
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::McpError;
 use crate::tool::cut;
 
-/// The most of one result that is kept. The rest is cut, and the model is told.
+/// Limit of one result. The rest is cut, with a note for the model.
 const MAX_RESULT: usize = 4 * 1024 * 1024;
 
-/// A result that came in time.
+/// A result within the time limit.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ToolAnswer {
     pub(crate) output: FunctionCallOutputBody,
@@ -37,8 +37,8 @@ impl ToolAnswer {
     }
 }
 
-/// Begins the output of a tool that failed. Servers say so beside their words, and the history has the words alone: this
-/// is how models, and wires with a mark for failures, tell.
+/// The prefix of a failed tool's output. Servers flag failures beside the text, and the history contains only text:
+/// models and wires recognise failures by this prefix.
 const FAILED: &str = "the tool failed: ";
 
 fn marked(output: FunctionCallOutputBody) -> FunctionCallOutputBody {
@@ -86,7 +86,7 @@ fn image_url(block: &Value) -> Option<String> {
     Some(format!("data:{mime};base64,{data}"))
 }
 
-/// As many blocks as fit. A text that does not is cut; anything else is left out.
+/// As many blocks as fit. A text over the limit is cut; other blocks are left out.
 fn bounded(blocks: Vec<Value>) -> Vec<Value> {
     let mut left = MAX_RESULT;
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether somebody is asked before a tool is called, and what the question looks like.
+//! Whether a client is asked before a tool is called, and the question.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,7 +14,7 @@ use tools::ToolCx;
 
 use crate::tool::ServerTool;
 
-/// Approvals that last as long as the thread is loaded: server, tool, and the tool's description at that time.
+/// Approvals while the thread is loaded: server, tool, and the tool's description at that time.
 #[derive(Debug, Default)]
 pub(crate) struct Agreed(Mutex<HashSet<String>>);
 
@@ -32,17 +32,17 @@ impl Agreed {
     }
 }
 
-/// How long a yes counts.
+/// The scope of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     No,
     Once,
     Session,
-    /// For good.
+    /// Permanently.
     Always,
 }
 
-/// Whether a client is asked, before anything that was agreed to counts.
+/// Whether a client is asked, before earlier approvals are considered.
 pub(crate) fn asks(
     mode: McpApprovalMode,
     tool: &ServerTool,
@@ -57,7 +57,7 @@ pub(crate) fn asks(
     match mode {
         McpApprovalMode::Auto => tool.needs_approval(),
         McpApprovalMode::Prompt => true,
-        // Agreed to in the configuration, but to the tool as it was described then.
+        // Approved in the configuration, but with its earlier description.
         McpApprovalMode::Approve => tool.is_changed,
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn question(
     }
 }
 
-/// The consent in an answer. Where each call is asked about, a yes is for one call.
+/// The scope in an answer. If each call needs approval, it covers one call.
 pub(crate) fn consent(answer: &McpServerElicitationRequestResponse, mode: McpApprovalMode) -> Consent {
     if answer.action != McpServerElicitationAction::Accept {
         return Consent::No;

@@ -1,4 +1,4 @@
-//! One call of a server's tool: asked about where needed, in the record before it is made, bounded in time.
+//! One call of a server's tool: approved if needed, recorded before it starts, with a time limit.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::inbound::McpHost;
 use crate::server::{LiveServer, Server};
 use crate::tool::ServerTool;
 
-/// How many messages of progress may wait; more are dropped.
+/// Limit of queued progress messages; more are dropped.
 const WAITING_PROGRESS: usize = 16;
 
 /// Everything a call needs beside its arguments.
@@ -30,7 +30,7 @@ pub(crate) struct CallContext {
     pub(crate) takes_images: bool,
 }
 
-/// Shows the call as an item from its beginning to its end.
+/// The call as an item, from start to end.
 #[derive(Debug)]
 pub(crate) struct Shown {
     cx: Arc<ToolCx>,
@@ -94,7 +94,7 @@ impl Shown {
         ToolOutcome { output, success: !is_error, item: Some(Box::new(item)), ..ToolOutcome::text("") }
     }
 
-    /// The end of a call that gave one text.
+    /// The end of a call with one text as result.
     pub(crate) fn told(&self, text: String) -> ToolOutcome {
         let content = vec![json!({"type": "text", "text": text})];
         let result = McpToolCallResult { content, structured_content: None };
@@ -102,7 +102,7 @@ impl Shown {
     }
 }
 
-/// The arguments as JSON. An empty text stands for none.
+/// The arguments as JSON. An empty text means none.
 pub(crate) fn arguments_of(payload: &ToolPayload) -> Result<Value, ToolError> {
     match payload {
         ToolPayload::Function { arguments } if arguments.trim().is_empty() => Ok(Value::Null),
@@ -145,7 +145,7 @@ pub(crate) async fn call(
     })
 }
 
-/// Asks where needed. `next` is the number of the call's next proposal.
+/// Asks if needed. `next` is the number of the call's next proposal.
 async fn approved(
     server: &Server,
     tool: &ServerTool,
@@ -156,7 +156,7 @@ async fn approved(
     let (cx, name) = (&shown.cx, server.name());
     let mode = server.options.approval.get(&tool.name).copied().unwrap_or_default();
     let (policy, sandbox) = (&cx.step().approval_policy, &cx.step().sandbox);
-    // A host that decides about every call has decided about this one.
+    // A host that decides about every call has approved this one.
     let is_gated = cx.step().tool(cx.name()).is_some_and(|spec| spec.gate == Gate::Ask);
     if is_gated || !asks(mode, tool, policy, sandbox) || context.agreed.has(name, tool) {
         return true;
@@ -191,7 +191,7 @@ async fn send(server: &Server, live: &LiveServer, tool: &str, shown: &Shown) -> 
         tokio::pin!(request);
         loop {
             tokio::select! {
-                // Progress that came before the answer is told before it.
+                // Progress that came before the result is reported first.
                 biased;
                 Some(message) = heard.recv() => tell_progress(&shown.cx, message).await,
                 answer = &mut request => return answer,
@@ -205,5 +205,5 @@ async fn tell_progress(cx: &ToolCx, message: String) {
     let (thread_id, turn_id) = (cx.thread_id().clone(), cx.turn_id().clone());
     let item_id = ItemId::new(cx.call_id());
     let told = McpToolCallProgressNotification { thread_id, turn_id, item_id, message };
-    cx.tell(ServerNotification::McpToolCallProgress(told)).await;
+    cx.notify(ServerNotification::McpToolCallProgress(told)).await;
 }

@@ -1,5 +1,5 @@
-//! The descriptions that a server's tools had first. A yes is to a tool as it was described, so a tool that is taken away
-//! and comes back with another description counts as changed, as one that changes in its place.
+//! The first descriptions of a server's tools. An approval covers a tool as described, so a tool that is removed and
+//! added with another description counts as changed, like one that changes in place.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use engine::digest_of;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// A server that brings up more names than this in one connection has all further tools count as changed.
+/// If a server lists more names than this in one connection, all further tools count as changed.
 const MAX_NAMES: usize = 10_000;
 
 #[derive(Debug, Default)]
@@ -16,12 +16,12 @@ pub(crate) struct Descriptions(Mutex<HashMap<String, FirstDescription>>);
 #[derive(Debug)]
 struct FirstDescription {
     digest: String,
-    /// It was seen with another one since. Going back to the first does not undo that.
+    /// It had another description since. Returning to the first does not undo that.
     is_changed: bool,
 }
 
 impl Descriptions {
-    /// Whether a tool was described otherwise before.
+    /// Whether a tool had another description before.
     pub(crate) fn is_changed(&self, name: &str, raw: &Value) -> bool {
         let digest = digest_of(raw);
         let mut known = self.0.lock();

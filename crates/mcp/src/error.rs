@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Its text is read by the model and by users, so each says what happened.
+/// The model and the user read the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum McpError {
     /// The server answered with an error.
@@ -10,12 +10,12 @@ pub enum McpError {
     Refused { code: i64, message: String },
     #[error("timed out after {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// The connection is over.
+    /// The connection has ended.
     #[error("{0}")]
     Ended(String),
     #[error("the server sent a message larger than {} MiB, which was dropped", .0 / (1024 * 1024))]
     TooLarge(usize),
-    /// It answered with something that is not what was asked for.
+    /// The response does not fit the request.
     #[error("the server's answer cannot be used: {0}")]
     Unusable(String),
 }

@@ -1,4 +1,4 @@
-//! Servers that are reached by streamable HTTP: each message is a POST; answers come as JSON or as a stream of events.
+//! Servers with streamable HTTP: each message is a POST; responses come as JSON or as an event stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,35 +19,35 @@ use crate::oauth::{Challenge, ServerAccess};
 use crate::tool::cut;
 use crate::wire::{Arrival, MAX_MESSAGE, McpWire, WAITING};
 
-/// Until the headers of an answer are there. Limits of single calls are kept by whoever makes them.
+/// Time limit until the headers of a response. The callers limit individual calls.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
-/// Messages that are under way at a time.
+/// Limit of concurrent messages.
 const AT_ONCE: usize = 16;
 const SHOWN_ERROR: usize = 500;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// Where a server is and how it knows us.
+/// The URL of a server and our credentials.
 #[derive(Clone)]
 pub(crate) struct McpEndpoint {
     pub(crate) url: Uri,
     pub(crate) headers: HeaderMap,
-    /// The login that goes with every request, where configuration gives no token.
+    /// The login for every request, if the configuration has no token.
     pub(crate) access: Option<Arc<ServerAccess>>,
     /// Its name in the configuration.
     pub(crate) server: String,
 }
 
 impl std::fmt::Debug for McpEndpoint {
-    /// Neither headers nor query: both may hold keys.
+    /// Neither headers nor query: both may contain keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("McpEndpoint").field("host", &self.url.host()).finish_non_exhaustive()
     }
 }
 
 impl McpEndpoint {
-    /// `headers` by name; a value that is no header is named without being shown.
+    /// `headers` by name; an invalid value is reported without showing it.
     pub(crate) fn new(
         url: &str,
         headers: impl IntoIterator<Item = (String, String)>,
@@ -92,7 +92,7 @@ struct Sender {
     agreed: Mutex<HeaderMap>,
 }
 
-/// Until nobody has anything more to say; then the session is closed.
+/// Until all senders are dropped; then the session is closed.
 async fn send_all(sender: Arc<Sender>, mut messages: mpsc::Receiver<Value>) {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
@@ -131,7 +131,7 @@ impl Sender {
         HttpRequest { method, url: self.endpoint.url.clone(), headers, body: body.into() }
     }
 
-    /// Sends with the token of the login, if there is one. A token that is refused is renewed once.
+    /// Sends with the token of the login, if there is one. A refused token is renewed once.
     async fn send(
         &self,
         method: Method,
@@ -151,7 +151,7 @@ impl Sender {
         Ok(answer)
     }
 
-    /// Sends one message and hands on what comes back. A request that gets no answer fails with the reason.
+    /// Sends one message and passes on the response. A request without a response fails with the reason.
     async fn deliver(&self, message: Value) {
         let id = message.get("method").and_then(|_| message.get("id")).and_then(Value::as_u64);
         let body = Bytes::from(message.to_string());
@@ -163,7 +163,7 @@ impl Sender {
             Ok(()) => "the server closed its answer before the result came".to_owned(),
             Err(reason) => reason,
         };
-        // Has no effect once the answer is there.
+        // No effect if there was a response.
         if let Some(id) = id {
             let _ = self.arrived.send(Arrival::Undelivered { id, reason }).await;
         }
@@ -194,7 +194,7 @@ impl Sender {
     }
 
     async fn hand_on(&self, message: Value) {
-        // The revision that was agreed on goes with every later request.
+        // The agreed revision goes with every later request.
         if let Some(version) = message.pointer("/result/protocolVersion").and_then(Value::as_str)
             && let Ok(version) = HeaderValue::from_str(version)
         {
@@ -226,7 +226,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Reads messages that the server sends outside any answer. Servers need not offer that.
+    /// Reads messages that the server sends outside responses. Servers need not support that.
     async fn listen(&self) {
         let answer = self.send(Method::GET, Bytes::new(), PATIENCE).await;
         if let Ok(answer) = answer

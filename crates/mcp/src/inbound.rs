@@ -17,16 +17,16 @@ use crate::peer::Inbound;
 use crate::server::WeakServer;
 use crate::tool::cut;
 
-/// The thread that connections belong to, as far as this crate has to know it.
+/// The thread of the connections, as far as this crate needs it.
 pub trait McpHost: Send + Sync + 'static {
-    /// Tells the thread's clients.
+    /// Notifies the thread's clients.
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'static, ()>;
 
-    /// Writes into the configuration that a tool needs no approval from now on.
+    /// Stores in the configuration that a tool needs no approval from now on.
     fn approve_for_good(&self, server: &str, tool: &str) -> BoxFuture<'static, Result<(), String>>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl std::fmt::Debug for dyn McpHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("McpHost")
@@ -34,13 +34,13 @@ impl std::fmt::Debug for dyn McpHost {
 }
 
 const METHOD_NOT_FOUND: i64 = -32601;
-/// Proposals of a call itself have the numbers below.
+/// Proposals of the call itself have smaller numbers.
 const FIRST_QUESTION: u32 = 1000;
-/// Stops the thread's limits of time while a server's question is open.
+/// Pauses the thread's time limits while a server's question is open.
 const CLOCK_HOLDER: u64 = u64::MAX;
 const MAX_MESSAGE: usize = 8 * 1024;
 
-/// The calls of a server that run. Its questions belong to the one that began last.
+/// The running calls of a server. Its questions belong to the last one that started.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCalls {
     calls: Mutex<Vec<Weak<ToolCx>>>,
@@ -100,10 +100,10 @@ impl Inbound for Answering {
     }
 }
 
-/// Puts a question of a server to the thread's clients.
+/// Asks the thread's clients a question of a server.
 async fn elicit(calls: &OpenCalls, server_name: String, params: &Value) -> Value {
     let answer = |action: &str| json!({"action": action});
-    // Nobody expects a question of a server that nobody uses.
+    // A server without running calls has no reason to ask.
     let Some(cx) = calls.last() else { return answer("decline") };
     if !may_ask(&cx.step().approval_policy) {
         return answer("decline");
@@ -150,7 +150,7 @@ async fn elicit(calls: &OpenCalls, server_name: String, params: &Value) -> Value
     }
 }
 
-/// Time does not pass for the call while the user thinks.
+/// The call's time limit is paused while the user decides.
 struct ClockHold<'a>(&'a ToolCx);
 
 impl<'a> ClockHold<'a> {
@@ -193,8 +193,8 @@ fn request_of(params: &Value) -> Option<McpServerElicitationRequest> {
     }
 }
 
-/// Notes of a server for clients, without the names by which clients know our own questions: a server must not be able
-/// to make its question look like one for an approval.
+/// A server's metadata for clients, without the names that mark our own questions: a server must not imitate an
+/// approval request.
 fn of_server(meta: &Value) -> Option<Value> {
     let kept = meta.as_object()?.iter().filter(|(name, _)| !name.starts_with("codex_"));
     Some(Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()))

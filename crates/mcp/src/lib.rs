@@ -1,5 +1,5 @@
-//! Owns connections to MCP servers: their tools as a `ToolSource`, their resources, their questions and logins. Must not
-//! know turns, nor who the clients are.
+//! Owns connections to MCP servers: their tools as a `ToolSource`, their resources, questions and logins. Must not know
+//! turns, nor the clients.
 
 mod answer;
 mod approval;

@@ -1,11 +1,11 @@
-//! The names under which a model calls tools of servers.
+//! The names of servers' tools for the model.
 
 use std::collections::HashMap;
 
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-/// Providers take no longer names.
+/// The providers' limit.
 const MAX_NAME: usize = 64;
 const DIGEST_HEX: usize = 40;
 
@@ -24,19 +24,19 @@ pub(crate) fn sanitised(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
 }
 
-/// Which tool each name means. A name keeps its meaning once it is given.
+/// The tool of each name. A name never changes its meaning.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<String, (String, String)>);
 
 impl Names {
-    /// The name of a tool. None: another tool has it.
+    /// The name of a tool. None if another tool has it.
     pub(crate) fn assign(&mut self, server: &str, tool: &str) -> Option<String> {
         let name = qualified(server, tool);
         let owner = self.0.entry(name.clone()).or_insert_with(|| (server.to_owned(), tool.to_owned()));
         (owner.0 == server && owner.1 == tool).then_some(name)
     }
 
-    /// Server and tool, as they are called there.
+    /// Server and tool, under their own names.
     pub(crate) fn meaning(&self, name: &str) -> Option<(String, String)> {
         self.0.get(name).cloned()
     }

@@ -1,4 +1,4 @@
-//! JSON-RPC with one server: pairs answers with requests and hands on what the server asks for.
+//! JSON-RPC with one server: matches responses to requests and passes on the server's requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tools::BoxFuture;
 use crate::McpError;
 use crate::wire::{Arrival, MAX_MESSAGE, McpWire};
 
-/// Requests of a server that are worked on at a time. More are refused.
+/// Limit of concurrent requests of a server. More are refused.
 const REQUESTS_AT_ONCE: usize = 8;
 
 /// Handles requests from a server.
@@ -20,18 +20,18 @@ pub(crate) trait Inbound: Send + Sync + 'static {
     /// Answers a request: a result, or an error code and its text.
     fn request(&self, method: &str, params: Value) -> BoxFuture<'static, Result<Value, (i64, String)>>;
 
-    /// Takes a notification. Must not wait.
+    /// Handles a notification. Must not block.
     fn notification(&self, method: &str, params: &Value);
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl std::fmt::Debug for dyn Inbound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Inbound")
     }
 }
 
-/// The way to a server. Clones are the same connection; it is closed with the last one.
+/// The connection to a server. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer(Arc<PeerShared>);
 
@@ -45,7 +45,7 @@ struct PeerShared {
 #[derive(Debug, Default)]
 struct OpenRequests {
     requests: Mutex<HashMap<u64, PendingRequest>>,
-    /// Set when the connection is over, with the reason.
+    /// Set when the connection has ended, with the reason.
     ended: watch::Sender<Option<String>>,
 }
 
@@ -55,7 +55,7 @@ struct PendingRequest {
     progress: Option<mpsc::Sender<String>>,
 }
 
-/// Forgets a request when nobody waits for it any more, and tells the server so.
+/// Removes a request that is no longer awaited, and notifies the server.
 struct RequestGuard<'a> {
     peer: &'a Peer,
     id: u64,
@@ -67,14 +67,14 @@ impl Drop for RequestGuard<'_> {
         let was_open = self.peer.0.open.requests.lock().remove(&self.id).is_some();
         if was_open && self.is_cancellable {
             let params = json!({"requestId": self.id, "reason": "the call was cancelled"});
-            // A server that does not read cannot be told.
+            // Fails if the server does not read.
             let _ = self.peer.0.outgoing.try_send(notification("notifications/cancelled", &params));
         }
     }
 }
 
 impl Peer {
-    /// Starts to read. The task ends with the connection.
+    /// Starts reading. The task ends with the connection.
     pub(crate) fn start(wire: McpWire, inbound: Arc<dyn Inbound>) -> Self {
         let open = Arc::new(OpenRequests::default());
         let answers = wire.outgoing.downgrade();
@@ -82,12 +82,12 @@ impl Peer {
         Self(Arc::new(PeerShared { outgoing: wire.outgoing, open, next_id: AtomicU64::new(1) }))
     }
 
-    /// Asks and waits for the answer. Dropping the future cancels the request.
+    /// Sends a request and waits for the response. Dropping the future cancels it.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, McpError> {
         self.request_with(method, params, None).await
     }
 
-    /// As `request`; what the server says of its progress goes to `progress`.
+    /// Like `request`, with progress reports to `progress`.
     pub(crate) async fn request_with(
         &self,
         method: &str,
@@ -116,11 +116,11 @@ impl Peer {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Value) {
-        // A connection that is over has nobody to tell.
+        // Fails if the connection has ended.
         let _ = self.0.outgoing.send(notification(method, &params)).await;
     }
 
-    /// Why the connection is over, if it is.
+    /// Why the connection has ended, if it has.
     pub(crate) fn ended(&self) -> Option<String> {
         self.0.open.ended.borrow().clone()
     }
@@ -161,7 +161,7 @@ async fn read(
 impl OpenRequests {
     fn settle(&self, id: u64, answer: Result<Value, McpError>) {
         if let Some(pending) = self.requests.lock().remove(&id) {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = pending.answer.send(answer);
         }
     }
@@ -175,7 +175,7 @@ impl OpenRequests {
     fn progress(&self, params: &Value) {
         let Some(id) = params.get("progressToken").and_then(Value::as_u64) else { return };
         if let Some(PendingRequest { progress: Some(progress), .. }) = self.requests.lock().get(&id) {
-            // A flood of it is thinned out.
+            // Drops some if there are too many.
             let _ = progress.try_send(progress_text(params));
         }
     }
@@ -195,7 +195,7 @@ fn progress_text(params: &Value) -> String {
     }
 }
 
-/// One message: an answer, a request or a notification. Anything else is passed over.
+/// One message: a response, a request or a notification. Anything else is ignored.
 fn take(
     mut message: Value,
     outgoing: &mpsc::WeakSender<Value>,
@@ -220,7 +220,7 @@ fn take(
         (Some(method), Some(id)) => {
             let Some(outgoing) = outgoing.upgrade() else { return };
             let Ok(slot) = slots.clone().try_acquire_owned() else {
-                // Nothing waits for a server that asks without reading: then there is no room to say even this.
+                // Does not wait for a server that sends without reading: then even this is dropped.
                 let refused = Err((-32000, "too many requests at once".to_owned()));
                 let _ = outgoing.try_send(reply(&id, refused));
                 return;
@@ -271,7 +271,7 @@ mod tests {
         fn notification(&self, _: &str, _: &Value) {}
     }
 
-    /// Each request would otherwise leave a task behind that waits for room in the queue.
+    /// Otherwise each request would leave a task that waits for space in the queue.
     #[tokio::test]
     async fn a_server_that_asks_without_reading_fills_no_memory() {
         let (outgoing, mut unread) = mpsc::channel(4);
@@ -286,7 +286,7 @@ mod tests {
         tokio::task::yield_now().await;
         let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
         assert!(tasks <= REQUESTS_AT_ONCE + 2, "{tasks} tasks");
-        // Once it reads, it is answered again.
+        // When it reads again, it gets responses again.
         while let Ok(Some(_)) =
             tokio::time::timeout(std::time::Duration::from_millis(50), unread.recv()).await
         {}

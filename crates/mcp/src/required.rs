@@ -1,5 +1,4 @@
-//! Servers without which no thread is to be opened. They start before there is a thread, and the thread then has them as
-//! they are.
+//! Servers that a thread requires. They start before the thread is opened, and the thread then uses these connections.
 
 use std::sync::Arc;
 
@@ -14,12 +13,12 @@ use crate::status::Nobody;
 #[derive(Debug, Default)]
 pub struct RequiredServers(Vec<Arc<Server>>);
 
-/// Why a thread cannot be opened: each server that is missing, with the reason.
+/// Why a thread cannot be opened: each missing server with the reason.
 pub type MissingServers = Vec<(String, String)>;
 
 impl RequiredServers {
-    /// Starts the required ones among these, all at once, and waits until each is ready or has failed. When one fails,
-    /// none is left running.
+    /// Starts the required servers concurrently, and waits until each is ready or has failed. If one fails, all are
+    /// closed.
     pub async fn start(
         configured: Vec<Result<McpServer, McpServerProblem>>,
         cwd: &str,
@@ -33,7 +32,7 @@ impl RequiredServers {
                 Ok(_) | Err(_) => {}
             }
         }
-        // Nobody knows of a thread yet: its clients are notified once they do.
+        // There is no thread yet: its clients are notified later.
         let host: Arc<dyn McpHost> = Arc::new(Nobody);
         required.0.iter().for_each(|server| server.start(&host));
         for server in &required.0 {
@@ -49,7 +48,7 @@ impl RequiredServers {
         Err(missing)
     }
 
-    /// No thread came of it.
+    /// The thread was not opened.
     pub async fn close(self) {
         let host: Arc<dyn McpHost> = Arc::new(Nobody);
         for server in self.0 {

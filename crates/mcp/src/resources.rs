@@ -1,4 +1,4 @@
-//! The tools by which a model looks at the resources of servers.
+//! The tools by which a model reads the resources of servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const TEMPLATES: &str = "list_mcp_resource_templates";
 const READ: &str = "read_mcp_resource";
 pub(crate) const TOOLS: [&str; 3] = [LIST, TEMPLATES, READ];
 
-/// The most text of a resource that is handed on.
+/// Limit of a resource's text.
 const MAX_TEXT: usize = 4 * 1024 * 1024;
 
 #[derive(Debug, Deserialize)]
@@ -114,7 +114,7 @@ async fn list_all(servers: &[Arc<Server>], tool: &str, args: ListArgs) -> Result
         }
         let mut all = Vec::new();
         for server in servers {
-            // One that is not there has nothing to offer.
+            // A server without a connection offers nothing.
             let Ok(live) = server.live() else { continue };
             if !live.has_resources {
                 continue;
@@ -169,7 +169,7 @@ fn failed(error: &McpError) -> ToolError {
     ToolError::Failed(error.to_string())
 }
 
-/// An entry that says which server it is of.
+/// An entry with the name of its server.
 fn named(server: &str, entry: Value) -> Value {
     let mut with_server = Map::from_iter([("server".to_owned(), json!(server))]);
     if let Value::Object(entry) = entry {

@@ -1,12 +1,12 @@
-//! Schemas of servers, made fit for model providers: every part has a type, and all of it is bounded.
+//! Adapts servers' schemas to model providers: every part has a type, and the size is limited.
 
 use serde_json::{Map, Value, json};
 
 const MAX_DEPTH: usize = 24;
-/// Larger schemas make the tool unusable.
+/// A tool with a larger schema is not offered.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The parameters of a tool. `Err` says why they cannot be used.
+/// The parameters of a tool. `Err` says why they are unusable.
 pub(crate) fn parameters(schema: Option<&Value>) -> Result<Value, &'static str> {
     let mut schema = match schema {
         None | Some(Value::Null) => json!({"type": "object", "properties": {}}),
@@ -28,9 +28,9 @@ pub(crate) fn parameters(schema: Option<&Value>) -> Result<Value, &'static str> 
     Ok(schema)
 }
 
-/// Gives a schema the type it lacks.
+/// Adds a missing type.
 fn mend(schema: &mut Value, depth: usize) {
-    // Booleans are schemas too, but not for every provider.
+    // Booleans are valid schemas, but not for every provider.
     let Value::Object(object) = schema else {
         *schema = json!({"type": "string"});
         return;

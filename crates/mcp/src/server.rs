@@ -1,4 +1,4 @@
-//! One configured server: started once, with a limit of time; then its tools and the way to it.
+//! One configured server: started once with a time limit; then its tools and its connection.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,9 +20,9 @@ use crate::stdio::{ServerProgram, connect, working_folder};
 use crate::tool::ServerTool;
 use crate::{McpError, McpServices};
 
-/// The revision of MCP that is asked for. Servers answer with the one they have.
+/// The requested revision of MCP. Servers respond with their own.
 pub(crate) const PROTOCOL_VERSION: &str = "2025-11-25";
-/// The most of everything that is listed, so that a server without end is cut off.
+/// Limit of listed pages, for servers that never end a list.
 const MAX_PAGES: usize = 50;
 pub(crate) const MAX_LISTED: usize = 1000;
 const MAX_LISTED_BYTES: usize = 32 * 1024 * 1024;
@@ -36,7 +36,7 @@ pub(crate) struct Server {
     pub(crate) calls: Arc<OpenCalls>,
     task: Mutex<Option<AbortHandle>>,
     is_listing: AtomicBool,
-    /// The server said that its tools changed while they were being listed.
+    /// The server reported changed tools while they were being listed.
     is_outdated: AtomicBool,
     services: McpServices,
     descriptions: Descriptions,
@@ -44,7 +44,7 @@ pub(crate) struct Server {
 
 #[derive(Debug, Clone)]
 pub(crate) enum McpServerState {
-    /// Nobody has needed it yet.
+    /// Not needed yet.
     Idle,
     Starting,
     Ready(Arc<LiveServer>),
@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    /// Begins to connect, the first time it is called.
+    /// Starts connecting, on the first call.
     pub(crate) fn start(self: &Arc<Self>, host: &Arc<dyn McpHost>) {
         let is_first = self.state.send_if_modified(|state| {
             let is_first = matches!(state, McpServerState::Idle);
@@ -139,7 +139,7 @@ impl Server {
                 self.name()
             )),
         };
-        // Clients hear of it before a turn goes on.
+        // Clients are notified before a turn continues.
         let (state, update) = match connected {
             Ok(live) => (McpServerState::Ready(live), self.update(McpServerStartupState::Ready, None)),
             Err(reason) => {
@@ -155,7 +155,7 @@ impl Server {
         }
     }
 
-    /// For a server that became ready before there was a thread to notify.
+    /// For a server that was ready before there was a thread to notify.
     pub(crate) async fn notify_ready(&self, host: &Arc<dyn McpHost>) {
         for status in [McpServerStartupState::Starting, McpServerStartupState::Ready] {
             host.notify(self.update(status, None)).await;
@@ -188,7 +188,7 @@ impl Server {
         Ok(Arc::new(LiveServer { peer, tools: Mutex::new(tools), has_resources: offers("resources") }))
     }
 
-    /// Where an HTTP server is, with the headers that configuration and variables give.
+    /// The URL of an HTTP server, with the headers from configuration and variables.
     fn endpoint(&self) -> Result<McpEndpoint, String> {
         let McpTransport::Http { url, bearer_token_env_var, http_headers, env_http_headers, .. } =
             &self.options.transport
@@ -208,7 +208,7 @@ impl Server {
         Ok(McpEndpoint { access, server: self.name().to_owned(), ..endpoint })
     }
 
-    /// All pages, without the tools that configuration leaves out.
+    /// All pages, without the tools that the configuration excludes.
     async fn list_tools(&self, peer: &Peer) -> Result<Arc<[Arc<ServerTool>]>, McpError> {
         let (enabled, disabled) = (&self.options.enabled_tools, &self.options.disabled_tools);
         let mut tools: Vec<Arc<ServerTool>> = Vec::new();
@@ -228,10 +228,10 @@ impl Server {
         Ok(tools.into())
     }
 
-    /// The server says that its tools changed. The next step lists them as they are then.
+    /// The server reported changed tools. The next step lists them again.
     pub(crate) fn list_again(self: &Arc<Self>) {
         self.is_outdated.store(true, Ordering::SeqCst);
-        // Whoever lists at the moment, or brings the server up, looks at the mark when it is done.
+        // A running listing or start checks the mark at its end.
         let McpServerState::Ready(live) = self.state() else { return };
         if self.is_listing.swap(true, Ordering::SeqCst) {
             return;
@@ -260,10 +260,10 @@ impl Server {
         }
     }
 
-    /// Returns once it is ready, has failed or is closed.
+    /// Returns when it is ready, failed or closed.
     pub(crate) async fn settled(&self) {
         let mut state = self.state.subscribe();
-        // The sender is the server's own, so there is always an end to wait for.
+        // The sender is owned by the server, so this ends.
         let _ =
             state.wait_for(|state| !matches!(state, McpServerState::Idle | McpServerState::Starting)).await;
     }
@@ -283,7 +283,7 @@ impl Server {
     }
 }
 
-/// Everything of one kind that a server lists, over all pages.
+/// All entries of one kind, over all pages.
 pub(crate) async fn list(peer: &Peer, method: &str, key: &str) -> Result<Vec<Value>, McpError> {
     let (mut all, mut cursor) = (Vec::new(), None::<String>);
     let mut bytes = 0;
@@ -321,5 +321,5 @@ pub(crate) fn initialize() -> Value {
     })
 }
 
-/// For tasks that must not keep a server.
+/// For tasks that must not keep a server alive.
 pub(crate) type WeakServer = Weak<Server>;

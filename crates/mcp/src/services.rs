@@ -7,7 +7,7 @@ use support::Clock;
 
 use crate::McpLogins;
 
-/// One pool of HTTP connections, and the logins that are sent over it. Clones share both.
+/// One pool of HTTP connections, and the logins that use it. Clones share both.
 #[derive(Debug, Clone)]
 pub struct McpServices {
     pub(crate) http: http::Client,
@@ -15,7 +15,7 @@ pub struct McpServices {
 }
 
 impl McpServices {
-    /// Connects to nothing yet. Other hosts than this machine are reached through the proxy that the environment names.
+    /// Does not connect yet. Other hosts are reached through the proxy in the environment.
     pub fn new(home: &Home, clock: Arc<dyn Clock>) -> Self {
         let variable = |names: &[&str]| {
             let value = names.iter().find_map(|name| std::env::var(name).ok());
@@ -34,7 +34,7 @@ impl McpServices {
         Self { logins: Arc::new(McpLogins::new(home, http.clone(), clock)), http }
     }
 
-    /// The pool, for whatever else is asked over HTTP.
+    /// The pool, for other HTTP requests.
     pub fn http(&self) -> &http::Client {
         &self.http
     }

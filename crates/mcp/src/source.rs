@@ -20,10 +20,10 @@ use crate::resources;
 use crate::server::{McpServerState, Server};
 use crate::tool::ServerTool;
 
-/// A configured server, or why it cannot be used.
+/// A configured server, or why it is unusable.
 type Configured = Result<McpServer, McpServerProblem>;
 
-/// Connects when the thread is told to start or needs its first list of tools, whichever comes first.
+/// Connects when the thread starts or first lists its tools.
 #[derive(Debug)]
 pub struct McpSource {
     host: Arc<dyn McpHost>,
@@ -32,20 +32,20 @@ pub struct McpSource {
     connections: Mutex<Connections>,
     names: Mutex<Names>,
     agreed: Arc<Agreed>,
-    /// The specs that were made last, and of which lists.
+    /// The last specs, and the lists they were made from.
     offered: Mutex<Option<(Vec<ToolList>, Vec<ToolSpec>)>>,
-    /// Whether the model of the last step can look at pictures.
+    /// Whether the model of the last step accepts images.
     takes_images: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Connections {
     servers: Vec<Arc<Server>>,
-    /// Notified once, when the others start.
+    /// Clients are notified once, when the others start.
     problems: Vec<McpServerProblem>,
-    /// Were ready before there was a thread. Notified once, when the others start.
+    /// Ready before there was a thread. Clients are notified once, when the others start.
     ready: Vec<Arc<Server>>,
-    /// The servers that the next step connects to instead.
+    /// The servers for the next step after a reload.
     reloaded: Option<Vec<Configured>>,
 }
 
@@ -72,7 +72,7 @@ impl Connections {
 }
 
 impl McpSource {
-    /// Starts nothing yet; those that are required run already.
+    /// Starts nothing yet; required servers are running already.
     pub fn new(
         configured: Vec<Configured>,
         cwd: &str,
@@ -92,7 +92,7 @@ impl McpSource {
         })
     }
 
-    /// Connects to every server, all at once and in the background. Returns at once.
+    /// Connects to every server, concurrently and in the background. Returns at once.
     pub fn start(&self) {
         let (servers, problems, ready) = {
             let mut connections = self.connections.lock();
@@ -114,12 +114,12 @@ impl McpSource {
         }
     }
 
-    /// From the next step on these servers are used. Connections to others are closed then.
+    /// Uses these servers from the next step on, and closes connections to others.
     pub fn reload(&self, configured: Vec<Configured>) {
         self.connections.lock().reloaded = Some(configured);
     }
 
-    /// Tries a server again that could not be connected to. The next step waits for it.
+    /// Tries again to connect to a failed server. The next step waits for it.
     pub fn reconnect(&self, name: &str) {
         let mut connections = self.connections.lock();
         for server in &mut connections.servers {
@@ -133,7 +133,7 @@ impl McpSource {
         self.connections.lock().servers.clone()
     }
 
-    /// Goes over to what was reloaded, if anything was.
+    /// Applies a reload, if there was one.
     fn apply_reload(&self) {
         let replaced = {
             let mut connections = self.connections.lock();
@@ -151,10 +151,10 @@ impl McpSource {
     }
 }
 
-/// The tools of one server, where it is ready.
+/// The tools of one server, if it is ready.
 type ToolList = Option<Arc<[Arc<ServerTool>]>>;
 
-/// Whether each is the very same list: a server that lists its tools again makes a new one.
+/// Whether the lists are identical: a server that lists its tools again makes a new list.
 fn same_lists(one: &[ToolList], other: &[ToolList]) -> bool {
     let is_same = |pair: (&ToolList, &ToolList)| match pair {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
@@ -194,7 +194,7 @@ impl ToolSource for McpSource {
         if servers.is_empty() {
             return Vec::new();
         }
-        // The same tools give the same specs: most requests differ in nothing else but the last message.
+        // Equal lists give equal specs: most requests differ only in the last message.
         let lists: Vec<ToolList> =
             servers.iter().map(|server| server.live().ok().map(|live| live.tools())).collect();
         let mut offered = self.offered.lock();

@@ -1,4 +1,4 @@
-//! The offers of configured servers, for `mcpServerStatus/list`. Connects to each of them for the occasion.
+//! The tools and resources of configured servers, for `mcpServerStatus/list`. Connects to each of them temporarily.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::names::sanitised;
 use crate::oauth::has_token;
 use crate::server::{LiveServer, Server, list};
 
-/// Nobody listens to connections that are made to look at a server.
+/// The host of temporary connections, which have no clients.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 
@@ -29,7 +29,7 @@ impl McpHost for Nobody {
     }
 }
 
-/// In the order given. A server that does not start offers nothing.
+/// In the given order. A server that does not start offers nothing.
 pub async fn server_statuses(
     servers: Vec<McpServer>,
     cwd: &str,

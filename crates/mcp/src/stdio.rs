@@ -1,4 +1,4 @@
-//! Servers that are programs: started for one connection, spoken to over their standard streams, ended with it.
+//! Servers that are programs: started for one connection, connected by their standard streams, and ended with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use tokio::sync::mpsc;
 
 use crate::wire::{Arrival, Line, LineCutter, MAX_MESSAGE, McpWire, WAITING};
 
-/// The variables of this process that every server gets, beside those its configuration names.
+/// The variables of this process that every server inherits, besides configured ones.
 const INHERITED: &[&str] =
     &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ"];
 
-/// How long a server may go on after its input is closed.
+/// How long a server may run after its input is closed.
 const GRACE: Duration = Duration::from_millis(500);
-/// How much of its errors is remembered, to say why it ended.
+/// Limit of the kept error output, to report why it ended.
 const KEPT_ERRORS: usize = 2000;
-/// How many lines that are no messages are logged.
+/// Limit of invalid lines that are logged.
 const LOGGED_GARBAGE: usize = 5;
 
-/// A program as configuration names it.
+/// A configured program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerProgram<'a> {
     pub(crate) name: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct ServerProgram<'a> {
     pub(crate) env: &'a BTreeMap<String, String>,
     pub(crate) env_vars: &'a [String],
     pub(crate) cwd: &'a Path,
-    /// Where commands of the thread may write.
+    /// Folders that commands of the thread can write.
     pub(crate) writable: &'a [PathBuf],
 }
 
@@ -70,14 +70,14 @@ fn environment(program: &ServerProgram<'_>) -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> =
         named.filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?))).collect();
     if let Some(path) = env.get_mut("PATH") {
-        // A server runs without a sandbox, and starts more programs by their names.
+        // A server runs without a sandbox, and may start other programs by name.
         *path = closed_search_path(path, program.writable);
     }
     env.extend(program.env.clone());
     env
 }
 
-/// The folder a server works in unless its configuration names one.
+/// The server's folder: configured, or the thread's.
 pub(crate) fn working_folder(configured: Option<&PathBuf>, of_thread: &str) -> PathBuf {
     let of_thread = Path::new(of_thread);
     match configured {
@@ -87,8 +87,7 @@ pub(crate) fn working_folder(configured: Option<&PathBuf>, of_thread: &str) -> P
     }
 }
 
-/// Until nobody has anything more to say: then the server is asked to end by closing its input, and made to after a
-/// while.
+/// Until all senders are dropped: then the server is asked to end by closing its input, and killed after a while.
 async fn write(process: Process, mut messages: mpsc::Receiver<Value>) {
     while let Some(message) = messages.recv().await {
         let mut line = message.to_string();
@@ -126,7 +125,7 @@ async fn read(name: String, process: Process, mut output: Output, arrived: mpsc:
                 },
             };
             if arrived.send(arrival).await.is_err() {
-                // Nobody reads any more, so the connection is over.
+                // No receiver is left, so the connection has ended.
                 process.kill();
                 return;
             }

@@ -12,10 +12,10 @@ use crate::schema::parameters;
 const MAX_DESCRIPTION: usize = 8 * 1024;
 const MAX_TOOL_NAME: usize = 256;
 
-/// Read once per list. What is missing or of the wrong kind counts as unset.
+/// Parsed once per list. Missing or invalid fields count as unset.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerTool {
-    /// As the server calls it.
+    /// The server's name for it.
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: String,
@@ -23,7 +23,7 @@ pub(crate) struct ServerTool {
     hints: Hints,
     /// As the server sent it.
     pub(crate) raw: Value,
-    /// The server described it otherwise before, in this connection.
+    /// The server described it differently before, in this connection.
     pub(crate) is_changed: bool,
 }
 
@@ -63,7 +63,7 @@ impl ServerTool {
         })
     }
 
-    /// Whether somebody should be asked before it is called.
+    /// Whether a client should be asked before it is called.
     pub(crate) fn needs_approval(&self) -> bool {
         let Hints { read_only, destructive, open_world, .. } = self.hints;
         let may_change = read_only != Some(true) && (destructive != Some(false) || open_world != Some(false));
@@ -78,7 +78,7 @@ impl ServerTool {
         }
     }
 
-    /// As the model is offered it.
+    /// The tool as offered to the model.
     pub(crate) fn spec(&self, name: String, plugin: Option<&str>) -> ToolSpec {
         let of_plugin =
             plugin.map(|plugin| format!(" This tool is part of the plugin `{plugin}`.")).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! The interface of a transport: messages both ways, each bounded in size.
+//! The interface of a transport: messages in both directions, with limits.
 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-/// The largest message that is read. Larger ones are skipped.
+/// Limit of a message. Larger ones are skipped.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// How many messages may wait in each direction. A server that is ahead of its reader is slowed down.
+/// Limit of queued messages in each direction. A fast server has to wait.
 pub(crate) const WAITING: usize = 64;
 
-/// A connection in the making. Dropping `outgoing` closes it.
+/// A new connection. Dropping `outgoing` closes it.
 #[derive(Debug)]
 pub(crate) struct McpWire {
     pub(crate) outgoing: mpsc::Sender<Value>,
@@ -19,7 +19,7 @@ pub(crate) struct McpWire {
 #[derive(Debug)]
 pub(crate) enum Arrival {
     Message(Value),
-    /// A message over the limit was skipped; whose answer it was is not known.
+    /// A message over the limit was skipped; its request is unknown.
     TooLarge,
     /// A request of ours could not be delivered.
     Undelivered {
@@ -34,11 +34,11 @@ pub(crate) enum Arrival {
 #[derive(Debug, Default)]
 pub(crate) struct LineCutter {
     line: Vec<u8>,
-    /// The line is over the limit; the rest of it is dropped.
+    /// The line exceeds the limit; the rest of it is dropped.
     is_skipping: bool,
 }
 
-/// A line, or that there was one too long to keep.
+/// A line, or a marker for one that was too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Whole(Vec<u8>),

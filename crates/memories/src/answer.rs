@@ -1,15 +1,15 @@
-//! The parts of the model's answers that are kept: bounded, and without credentials. Pure.
+//! The kept parts of the model's answers: limited, and without credentials. Pure.
 
 use config::CredentialFilter;
 use serde::Deserialize;
 
-/// The most bytes of one thread's notes, and of its summary.
+/// Limit of one thread's notes, and of its summary.
 const MOST_RAW_BYTES: usize = 16 << 10;
 const MOST_SUMMARY_BYTES: usize = 1 << 10;
-/// The most bytes of the text that later threads are told.
+/// Limit of the text for later threads.
 pub(crate) const MOST_MEMORY_BYTES: usize = 20 << 10;
 
-/// The notes that a thread leaves.
+/// The notes of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExtractedNotes {
     pub(crate) raw_memory: String,
@@ -43,7 +43,7 @@ pub(crate) fn consolidated(answer: &str) -> Result<String, serde_json::Error> {
     Ok(kept(&memory, MOST_MEMORY_BYTES))
 }
 
-/// The JSON in an answer: models that are only asked for it put words or a fence around it.
+/// The JSON in an answer: models may add text or a code fence around it.
 fn document(answer: &str) -> &str {
     match (answer.find('{'), answer.rfind('}')) {
         (Some(start), Some(end)) if start < end => &answer[start..=end],
@@ -51,7 +51,7 @@ fn document(answer: &str) -> &str {
     }
 }
 
-/// Whole lines without credentials, as many as fit.
+/// Whole lines without credentials, up to the limit.
 fn kept(text: &str, most: usize) -> String {
     let mut filter = CredentialFilter::default();
     let mut kept = String::new();

@@ -1,5 +1,5 @@
-//! Where memories are kept: in the state folder, which no command can read or write, for their owner alone. What came
-//! from one provider's threads is told to that provider alone, so each has a folder of its own.
+//! The stored memories: in the state folder, which no command can read or write, for their owner only. Notes from one
+//! provider's threads go only to that provider, so each has its own folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -19,28 +19,28 @@ use crate::prompts::guidance;
 const FOLDER: &str = "memories";
 const PAGE: &str = "MEMORY.md";
 const CONSOLIDATED: &str = "consolidated.json";
-/// The most bytes of a file that are read.
+/// Limit of a file.
 const MOST_FILE_BYTES: u64 = 1 << 20;
-/// The most threads whose notes are kept.
+/// Limit of threads with notes.
 const MOST_THREADS: usize = 4_096;
 
-/// The notes of one thread, and how the attempts to get them went.
+/// The notes of one thread, and the state of its extraction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ThreadMemory {
     pub thread_id: ThreadId,
     pub cwd: String,
-    /// When the thread had last changed when it was looked at.
+    /// The time of the thread's last change when it was processed.
     pub source_updated_at_ms: i64,
     pub attempted_at_ms: i64,
     pub failures: u32,
     pub generated_at_ms: i64,
     pub raw_memory: Option<String>,
     pub summary: Option<String>,
-    /// How often an answer cited them, and when one last did.
+    /// How often answers cited them, and when last.
     pub usage_count: u32,
     pub last_usage_ms: Option<i64>,
-    /// The thread leaves no notes.
+    /// The thread chose to leave no notes.
     pub is_opted_out: bool,
 }
 
@@ -85,7 +85,7 @@ impl MemoryFolder {
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         let name = match (1..=64).contains(&provider.len()) && provider.chars().all(is_plain) {
             true => provider.to_owned(),
-            // No plain name has a dot, so no two providers share a folder.
+            // Plain names have no dot, so no two providers share a folder.
             false => format!("p.{}", HEXLOWER.encode(digest(&SHA256, provider.as_bytes()).as_ref())),
         };
         Self { home: home.clone(), folder: home.state().join(FOLDER).join(name) }
@@ -102,7 +102,7 @@ impl MemoryFolder {
         (!page.trim().is_empty()).then_some(page)
     }
 
-    /// Without a page, later threads are told nothing.
+    /// Without a page, later threads get no memories.
     pub(crate) fn write_page(&self, page: &str) -> Result<(), ConfigError> {
         match page.trim().is_empty() {
             true => self.remove(&self.folder.join(PAGE)),
@@ -110,7 +110,7 @@ impl MemoryFolder {
         }
     }
 
-    /// The threads that the page was made of, and when each had last changed.
+    /// The threads in the page, with the times of their last changes.
     pub(crate) fn consolidated(&self) -> BTreeMap<ThreadId, i64> {
         read(&self.folder.join(CONSOLIDATED))
             .ok()
@@ -122,7 +122,7 @@ impl MemoryFolder {
         self.write_json(&self.folder.join(CONSOLIDATED), threads)
     }
 
-    /// The notes of all threads. A file that cannot be read counts as missing.
+    /// The notes of all threads. An unreadable file counts as missing.
     pub(crate) fn threads(&self) -> BTreeMap<ThreadId, ThreadMemory> {
         let Ok(entries) = fs::read_dir(self.folder.join("threads")) else { return BTreeMap::new() };
         let names = entries.flatten().map(|entry| entry.file_name());
@@ -147,7 +147,7 @@ impl MemoryFolder {
         self.thread_file(id).map_or(Ok(()), |file| self.remove(&file))
     }
 
-    /// The thread leaves no notes, whatever it left before.
+    /// Records that the thread leaves no notes, and removes earlier ones.
     pub fn opt_out(&self, id: &ThreadId) -> Result<(), ConfigError> {
         if self.thread(id).is_some_and(|memory| memory.is_opted_out) {
             return Ok(());
@@ -155,7 +155,7 @@ impl MemoryFolder {
         self.write_thread(&ThreadMemory { is_opted_out: true, ..ThreadMemory::new(id.clone()) })
     }
 
-    /// Counts the use of notes that an answer cited. Ids of threads without notes are passed over.
+    /// Counts the notes that an answer cited. Ignores ids of threads without notes.
     pub fn note_usage(&self, cited: &[String], now_ms: i64) -> Result<(), ConfigError> {
         for id in cited {
             if let Some(mut memory) = self.thread(&ThreadId::new(id.as_str())) {
@@ -167,7 +167,7 @@ impl MemoryFolder {
         Ok(())
     }
 
-    /// Held by one process at a time while it makes memories. `None` while another does.
+    /// Locked by one process at a time while it makes memories. `None` if another holds it.
     pub(crate) fn lock(&self) -> Result<Option<File>, ConfigError> {
         let path = self.folder.join("lock");
         write_missing_folder(&self.home, &path)?;
@@ -180,7 +180,7 @@ impl MemoryFolder {
         }
     }
 
-    /// `None` for an id that is no thread's: a model can cite anything.
+    /// `None` for an invalid thread id: a model can cite anything.
     fn thread_file(&self, id: &ThreadId) -> Option<PathBuf> {
         let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
         let is_plain = id.as_str().len() == 36 && id.as_str().chars().all(is_id);
@@ -209,7 +209,7 @@ fn write_missing_folder(home: &Home, file: &Path) -> Result<(), ConfigError> {
     }
 }
 
-/// A plain file and no link, as far as it is bounded.
+/// Reads a regular file, no link, up to the limit.
 fn read(path: &Path) -> io::Result<String> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;

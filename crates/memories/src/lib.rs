@@ -1,5 +1,5 @@
-//! Owns memories: what is asked of the model about a finished thread, what of its answer is kept, and the text that
-//! later threads are told. Must not know turns, clients, or who carries a request.
+//! Owns memories: the model requests about finished threads, the kept parts of the answers, and the text for later
+//! threads. Must not know turns, clients, or who carries a request.
 
 mod answer;
 mod folder;

@@ -1,5 +1,5 @@
-//! Both phases: notes are taken of threads that have come to rest, then joined into the page that later threads are
-//! told. One request at a time, each bounded in size and time.
+//! Both phases: extracts notes from idle threads, then joins them into the page for later threads. One request at a
+//! time, each with limits of size and time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,29 +19,29 @@ use crate::prompts::{self, MemoryRequest};
 use crate::selection::{self, MemoryCandidate};
 use crate::transcript::{has_foreign_results, transcript};
 
-/// How many stored threads are looked through for candidates.
+/// Limit of stored threads that are scanned for candidates.
 const MOST_SCANNED: usize = 1_000;
 const PAGE_OF_THREADS: usize = 100;
-/// How long one request may take.
+/// Time limit of one request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(300);
-/// The most bytes of an answer.
+/// Limit of an answer.
 const MOST_ANSWER_BYTES: usize = 256 << 10;
 
-/// Everything that one run works with.
+/// The inputs of one run.
 pub struct MemoryRun {
     pub folder: MemoryFolder,
     pub store: Arc<Store>,
-    /// Carries the requests in the name of the thread that `metadata` names.
+    /// Sends the requests for the thread in `metadata`.
     pub transport: Arc<dyn ModelTransport>,
     pub metadata: Metadata,
     pub options: MemoryOptions,
-    /// Threads of this provider are looked at.
+    /// Only threads of this provider are processed.
     pub provider: String,
-    /// The model that is asked where none is configured.
+    /// The default model.
     pub model: String,
-    /// The provider can be held to a schema.
+    /// The provider supports output schemas.
     pub takes_schema: bool,
-    /// Whether a thread's words may go to whoever carries the requests.
+    /// Whether a thread's content may go to the provider or host of this run.
     pub may_read: Box<dyn Fn(&ThreadHistory) -> bool + Send + Sync>,
     pub now_ms: i64,
 }
@@ -52,13 +52,13 @@ impl fmt::Debug for MemoryRun {
     }
 }
 
-/// The outcome of a run.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryReport {
-    /// Threads that left notes.
+    /// Threads with new notes.
     pub noted: usize,
     pub failed: usize,
-    /// The page was written anew.
+    /// The page was rewritten.
     pub is_consolidated: bool,
 }
 
@@ -74,9 +74,9 @@ pub enum MemoryError {
     Panicked(#[from] Panicked),
 }
 
-/// A thread to take notes of.
+/// A thread to be processed.
 enum NoteSubject {
-    /// Nothing of it may be noted.
+    /// It must not be read.
     Closed,
     Transcript {
         cwd: String,
@@ -85,7 +85,7 @@ enum NoteSubject {
 }
 
 impl MemoryRun {
-    /// Does nothing while another process is at it.
+    /// Does nothing while another process is running the pipeline.
     pub async fn run(self) -> Result<MemoryReport, MemoryError> {
         let run = Arc::new(self);
         let folder = run.folder.clone();
@@ -114,7 +114,7 @@ impl MemoryRun {
         blocking(move || work(&self)).await
     }
 
-    /// The threads to take notes of. Notes of threads that are gone are removed.
+    /// The threads to process. Removes notes of deleted threads.
     fn due(&self) -> Result<Vec<MemoryCandidate>, MemoryError> {
         let mut known = self.folder.threads();
         let gone = |id: &ThreadId| matches!(self.store.summary(id), Err(JournalError::NotFound(_)));
@@ -125,7 +125,7 @@ impl MemoryRun {
         Ok(selection::due(self.candidates()?, &known, &self.options, self.now_ms))
     }
 
-    /// Threads of people with this provider, the latest first, without the one that asks.
+    /// The users' threads with this provider, latest first, without the requesting one.
     fn candidates(&self) -> Result<Vec<MemoryCandidate>, MemoryError> {
         let mut query = ListQuery {
             limit: PAGE_OF_THREADS,
@@ -150,7 +150,7 @@ impl MemoryRun {
         Ok(found)
     }
 
-    /// Says whether the thread left any. An attempt is written down whatever comes of it.
+    /// Returns whether the thread left notes. Every attempt is recorded.
     async fn take_notes(
         self: &Arc<Self>,
         candidate: &MemoryCandidate,
@@ -203,7 +203,7 @@ impl MemoryRun {
         }
     }
 
-    /// Writes the page anew, if it would be of other notes than before.
+    /// Rewrites the page, if the selection of notes has changed.
     async fn consolidate(self: &Arc<Self>, segment: u32) -> Result<bool, MemoryError> {
         let (known, before, page) = self
             .clone()
@@ -234,7 +234,7 @@ impl MemoryRun {
         Ok(true)
     }
 
-    /// The page first: after a crash in between it is made once more.
+    /// The page first: after a crash in between it is made again.
     fn write(&self, page: &str, threads: &BTreeMap<ThreadId, i64>) -> Result<(), ConfigError> {
         self.folder.write_page(page)?;
         self.folder.write_consolidated(threads)

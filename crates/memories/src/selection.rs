@@ -1,4 +1,4 @@
-//! Which threads are looked at, and which of their notes count. No clock and no I/O.
+//! Selects the threads to process, and the notes that count. No clock and no I/O.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::folder::ThreadMemory;
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// How often a thread is tried whose notes could not be had.
+/// Limit of attempts for a thread.
 const MOST_FAILURES: u32 = 3;
-/// How long a thread is left alone after a failure.
+/// The delay after a failure.
 const RETRY_MS: i64 = HOUR_MS;
-/// The most bytes of notes that one consolidation is given.
+/// Limit of one consolidation's notes.
 const MOST_RAW_BYTES: usize = 256 << 10;
 
-/// A stored thread that could leave notes.
+/// A stored thread that may have notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MemoryCandidate {
     pub(crate) thread_id: ThreadId,
     pub(crate) updated_at_ms: i64,
 }
 
-/// The threads to take notes of now, in the order given: neither too old nor still warm, and changed since the last time.
+/// The threads to process now, in the given order: neither too old nor too recent, and changed since the last time.
 pub(crate) fn due(
     candidates: Vec<MemoryCandidate>,
     known: &BTreeMap<ThreadId, ThreadMemory>,
@@ -50,7 +50,7 @@ fn is_stale(memory: &ThreadMemory, candidate: &MemoryCandidate, now_ms: i64) -> 
     (1..MOST_FAILURES).contains(&memory.failures) && memory.attempted_at_ms + RETRY_MS <= now_ms
 }
 
-/// The notes that count: used or made lately, the most used first.
+/// The notes that count: recently used or made, the most used first.
 pub(crate) fn selected<'a>(
     known: &'a BTreeMap<ThreadId, ThreadMemory>,
     options: &MemoryOptions,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_due_when_they_are_cold_and_not_too_old() {
+    fn threads_are_due_when_they_are_idle_and_not_too_old() {
         let all = || vec![candidate("warm", 5), candidate("cold", 7), candidate("old", 31 * 24)];
         let options = MemoryOptions::default();
         assert_eq!(ids(&due(all(), &known(vec![]), &options, NOW)), ["cold"]);

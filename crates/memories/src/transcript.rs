@@ -1,22 +1,21 @@
-//! A thread as text for the model that takes notes of it: what was said and done, without what the model was told beside
-//! it. Pure.
+//! A thread as text for the extraction: messages and actions, without the model's context. Pure.
 
 use protocol::{ThreadItem, Turn, UserInput};
 
-/// The most bytes of one item.
+/// Limit of one item.
 const MOST_ITEM_BYTES: usize = 4 << 10;
-/// The most bytes of a thread. Its middle is left out beyond that.
+/// Limit of a thread. Its middle is left out beyond that.
 const MOST_BYTES: usize = 192 << 10;
 const LEFT_OUT: &str = "\n[… left out …]\n";
 
-/// Something from outside may be in the thread: results of MCP servers or of web searches.
+/// Whether the thread may contain external content: results of MCP servers or web searches.
 pub(crate) fn has_foreign_results(turns: &[Turn]) -> bool {
     let is_foreign =
         |item: &ThreadItem| matches!(item, ThreadItem::McpToolCall { .. } | ThreadItem::WebSearch { .. });
     turns.iter().flat_map(|turn| &turn.items).any(is_foreign)
 }
 
-/// `None` for a thread in which nobody said anything.
+/// `None` for a thread without messages.
 pub(crate) fn transcript(turns: &[Turn]) -> Option<String> {
     let items = turns.iter().flat_map(|turn| &turn.items);
     let is_said = |item: &ThreadItem| matches!(item, ThreadItem::UserMessage { .. });

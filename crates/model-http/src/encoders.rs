@@ -1,15 +1,15 @@
-//! The encoders of conversations that spoke lately, each with the bytes of its history.
+//! The encoders of recently active conversations, each with the encoded bytes of its history.
 
 use model::PreparedRequest;
 use parking_lot::Mutex;
 use wires::{Capabilities, EncodedRequest, Encoder, Unsupported, Wire};
 
-/// Limits of the encoders kept beside that of the conversation that speaks.
+/// Limits of the encoders kept in addition to the current conversation's.
 const MOST_CONVERSATIONS: usize = 32;
 const MOST_BYTES: usize = 32 << 20;
 
-/// By the `prompt_cache_key`, which a reviewer does not share with the thread it reviews: its requests begin with another
-/// history, and the bytes of the thread's are kept meanwhile. The last to speak comes last.
+/// By the `prompt_cache_key`, which differs between a reviewer and its thread: their histories differ, and the thread's
+/// bytes are kept meanwhile. Most recently used last.
 #[derive(Debug)]
 pub(crate) struct Encoders {
     wire: Wire,
@@ -27,7 +27,7 @@ impl Encoders {
         able: &Capabilities,
     ) -> Result<EncodedRequest, Unsupported> {
         let key = &request.body.prompt_cache_key;
-        // Two requests of one conversation at once are rare; the second writes its history anew.
+        // Concurrent requests of one conversation are rare; the second encodes its history again.
         let mut encoder = self.take(key).unwrap_or_else(|| Encoder::new(self.wire));
         let encoded = encoder.encode(&request.body, able);
         self.keep(key.clone(), encoder);

@@ -1,4 +1,4 @@
-//! A provider made ready: its URL, the headers that never change, and what must not be shown of it.
+//! A prepared provider: its URL, its constant headers, and its secrets.
 
 use std::borrow::Cow;
 
@@ -14,18 +14,18 @@ use crate::{ClientOptions, Provider, ProviderError, Secret};
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) name: String,
-    /// Shows the query's values, so it must not be shown itself.
+    /// Contains the query's values, so it must not be shown.
     pub(crate) url: Redacted<Uri>,
-    /// For errors: without user name, password, and the values of the query.
+    /// For errors: without user name, password, and the query's values.
     pub(crate) shown_url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) redactor: Redactor,
-    /// Names the key in the message that people read when it is refused.
+    /// Describes the source of the key, for the error when it is refused.
     pub(crate) refused_credential: String,
     wire: Wire,
 }
 
-/// Keeps a value out of `Debug` output.
+/// Hides a value in `Debug` output.
 pub(crate) struct Redacted<T>(pub(crate) T);
 
 impl<T> std::fmt::Debug for Redacted<T> {
@@ -68,13 +68,13 @@ impl Endpoint {
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// A pool of connections for it. Makes none yet.
+    /// A connection pool for it. Opens no connection yet.
     pub(crate) fn client(options: &ClientOptions) -> Result<Client, ProviderError> {
         let proxy = options.proxy.as_ref().map(|proxy| Proxy::new(proxy.reveal(), &options.no_proxy));
         Ok(Client::new(proxy.transpose()?))
     }
 
-    /// The URL with more at the end of its path.
+    /// The URL with an extended path.
     pub(crate) fn url_below(&self, rest: &str) -> Option<Uri> {
         let mut parts = self.url.0.clone().into_parts();
         let path = format!("{}{rest}", self.url.0.path());
@@ -83,15 +83,15 @@ impl Endpoint {
         Uri::from_parts(parts).ok()
     }
 
-    /// Where the list of models is.
+    /// The path of the model list.
     pub(crate) fn models_path(&self) -> String {
         let path = self.url.0.path();
         let base = path.strip_suffix(self.wire.path()).unwrap_or(path);
-        // Its version is part of every path but of bases that leave it out, on the Responses wire.
+        // The version is part of every path, except for base URLs without it on the Responses wire.
         format!("{base}/models")
     }
 
-    /// Where a model is described. Its name may hold slashes, which do not divide the path.
+    /// The path of a model's description. Slashes in its name are encoded.
     pub(crate) fn model_path(&self, model: &str) -> String {
         format!("{}/{}", self.models_path(), encoded(model))
     }
@@ -104,7 +104,7 @@ impl Endpoint {
         Uri::from_parts(parts).ok()
     }
 
-    /// [`Self::url_at`] fit to be shown.
+    /// [`Self::url_at`] without secrets.
     pub(crate) fn shown_at(&self, path: &str) -> String {
         let url = &self.url.0;
         let host = url.authority().map_or("", |authority| authority.as_str());
@@ -177,14 +177,14 @@ impl Base {
     }
 }
 
-/// The path up to the version, whether it was given with the version, without it, or with what the wire adds.
+/// The path including the version, whether it was given with the version, without it, or with the wire's path.
 fn versioned(path: &str, wire: Wire) -> Cow<'_, str> {
     let path = path.strip_suffix(wire.path()).unwrap_or(path);
     let last = path.rsplit('/').next().unwrap_or_default();
     let is_version =
         last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     match wire {
-        // Bridges and proxies of this wire are used without a version as well.
+        // Bridges and proxies of this wire are used without a version too.
         Wire::Responses => Cow::Borrowed(path),
         Wire::Chat if !path.is_empty() => Cow::Borrowed(path),
         Wire::Messages if is_version => Cow::Borrowed(path),
@@ -197,7 +197,7 @@ fn with_query(path: &str, pairs: impl Iterator<Item = String>) -> String {
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 
-/// Percent-encodes all but the characters that mean themselves everywhere in a URL.
+/// Percent-encodes all but the unreserved characters.
 fn encoded(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -241,10 +241,10 @@ fn headers(provider: &Provider, options: &ClientOptions, base: &Base) -> Result<
     Ok(headers)
 }
 
-/// Providers of the messages wire that take a key as a bearer token.
+/// Providers of the messages wire that take the key as a bearer token.
 const BEARER_ON_MESSAGES: &[&str] = &["fireworks", "bedrock"];
 
-/// A key before a token before what the URL says. Never two of them.
+/// A key takes precedence over a token, and that over the URL's credentials. Never two of them.
 fn credential(provider: &Provider, base: &Base) -> Result<Option<(HeaderName, HeaderValue)>, ProviderError> {
     let invalid = |field| ProviderError::Credential { provider: provider.id.clone(), field };
     let header = |name, field, text: &str| {
@@ -268,7 +268,7 @@ fn credential(provider: &Provider, base: &Base) -> Result<Option<(HeaderName, He
     }
 }
 
-/// Names the place that a refused key came from.
+/// The source of a refused key.
 fn refused_credential(provider: &Provider) -> String {
     let has_header = |name: &str| provider.http_headers.keys().any(|key| key.eq_ignore_ascii_case(name));
     let is_sent = provider.base_url.contains('@') || has_header("authorization") || has_header("x-api-key");

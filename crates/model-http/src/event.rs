@@ -1,9 +1,9 @@
-//! One event of the offline model, read as those of a provider are, so that the two cannot differ.
+//! Parses the offline model's events with the code for providers, so that both are equal.
 
 use model::{ModelFailure, StreamEvent};
 use wires::Decoder;
 
-/// `None`: nothing the turn needs.
+/// `None`: the turn does not need it.
 pub(crate) fn read_event(text: &str) -> Option<StreamEvent> {
     let mut events = Vec::new();
     Decoder::responses().push(text, &mut events);

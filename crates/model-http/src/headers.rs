@@ -1,4 +1,4 @@
-//! The headers that belong to one request, and what the headers of its answer say.
+//! The headers of one request, and the information in the response's headers.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::{Metadata, Purpose, ResponseHead, StreamEvent};
@@ -12,10 +12,10 @@ pub(crate) const REVIEW: &str = "review";
 pub(crate) const MEMORY: &str = "memory_consolidation";
 const CHILD: &str = "collab_spawn";
 
-/// For a provider whose settings have a header of this name: a program that carries requests itself wants to know.
+/// For a provider with a configured header of this name: a program that carries requests itself needs it.
 pub(crate) const ABOUT: HeaderName = HeaderName::from_static("x-oarlock-request");
 
-/// What the request is for, and of which thread, also where that is no session of the provider's.
+/// The purpose and thread of the request, also if that is no session of the provider's.
 pub(crate) fn about(metadata: &Metadata) -> Option<HeaderValue> {
     let purpose = match metadata.purpose {
         Purpose::Turn => "turn",
@@ -27,7 +27,7 @@ pub(crate) fn about(metadata: &Metadata) -> Option<HeaderValue> {
     HeaderValue::from_str(&ascii(&about.to_string())).ok()
 }
 
-/// Correlation for the provider. A value that no header can carry is left out rather than failing the request.
+/// Correlation for the provider. A value that is invalid in a header is left out.
 pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut insert = |name: HeaderName, value: &str| {
@@ -35,7 +35,7 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
             headers.insert(name, value);
         }
     };
-    // Requests of reviewers and for memories have a history of their own, and so a session of their own.
+    // Requests of reviewers and for memories have their own history, and so their own session.
     let thread = match metadata.purpose {
         Purpose::Review | Purpose::Memory => metadata.turn_id.as_str(),
         Purpose::Turn | Purpose::Compaction => metadata.thread_id.as_str(),
@@ -52,7 +52,7 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
         insert(TURN_STATE, state);
     }
     match metadata.purpose {
-        // A summary is asked for like any other answer; only the remote endpoint for it is told.
+        // A summary is requested like any other answer; only a remote endpoint for it is notified.
         Purpose::Turn | Purpose::Compaction if metadata.agent_path.len() > 1 => insert(SUBAGENT, CHILD),
         Purpose::Turn | Purpose::Compaction => {}
         Purpose::Review => insert(SUBAGENT, REVIEW),
@@ -61,7 +61,7 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
     headers
 }
 
-/// JSON that a header can carry: other letters than those of ASCII only stand in texts, where they can be escaped.
+/// ASCII JSON for a header: other characters only occur in strings, where they can be escaped.
 fn ascii(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for c in json.chars() {
@@ -75,7 +75,7 @@ fn ascii(json: &str) -> String {
     shown
 }
 
-/// The events that come before those of the body: `ResponseHead`, then the rate limits of further families.
+/// The events before those of the body: `ResponseHead`, then the rate limits of further families.
 pub(crate) fn opening_events(headers: &HeaderMap) -> Vec<StreamEvent> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
     let opened = ResponseHead {

@@ -1,5 +1,5 @@
-//! Owns how a model request reaches a model: over HTTP with its retries and its event stream, or by the offline model
-//! inside the binary. Must not know threads, tools, or configuration files.
+//! Owns the way of a model request to a model: over HTTP with retries and an event stream, or to the built-in offline
+//! model. Must not know threads, tools, or configuration files.
 
 mod encoders;
 mod endpoint;

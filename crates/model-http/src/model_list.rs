@@ -1,4 +1,4 @@
-//! The models that a server says it has.
+//! The models that a server lists.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::{ClientOptions, Provider, ProviderError};
 /// A model as its server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedModel {
-    /// The name requests use.
+    /// The name in requests.
     pub id: String,
     pub display_name: Option<String>,
     /// In tokens.
     pub context_window: Option<i64>,
 }
 
-/// Lists are long where a provider sells hundreds of models.
+/// Limit of a list, which is long for providers with hundreds of models.
 const MAX_LIST_BYTES: usize = 16 << 20;
 const MAX_MODELS: usize = 10_000;
 
-/// Asks one provider which models it has.
+/// Lists the models of one provider.
 #[derive(Debug)]
 pub struct ModelLister {
     endpoint: Endpoint,
@@ -43,7 +43,7 @@ impl ModelLister {
         })
     }
 
-    /// Where requests go, fit to be shown.
+    /// The URL without secrets.
     pub fn shown_url(&self) -> &str {
         &self.endpoint.shown_url
     }
@@ -53,7 +53,7 @@ impl ModelLister {
         self.endpoint.is_local()
     }
 
-    /// The window of a model of Ollama, which is in no list: the one it was loaded with, else the one it would be.
+    /// The window of an Ollama model, which is in no list: that of the loaded model, else its default.
     pub async fn window_of(&self, model: &str, patience: Duration) -> Option<i64> {
         if !self.is_ollama {
             return None;
@@ -72,20 +72,20 @@ impl ModelLister {
         shown_window(&shown)
     }
 
-    /// One request to the server, or two where the first says too little.
+    /// One request to the server, or two if the first is not sufficient.
     pub async fn list(&self, patience: Duration) -> Result<Vec<ListedModel>, ModelFailure> {
         let mut models = list(&self.endpoint, &self.client, patience).await?;
         if self.asks_props {
             let props = get(&self.endpoint, &self.client, "/props", patience).await.ok();
             let window = props.and_then(|props| props["default_generation_settings"]["n_ctx"].as_i64());
-            // The window that the server was started with counts, not the one the model was trained with.
+            // The server's configured window counts, not the model's maximum.
             models.iter_mut().for_each(|model| model.context_window = window.or(model.context_window));
         }
         Ok(models)
     }
 }
 
-/// `GET …/models`, or what Ollama has instead.
+/// `GET …/models`, or Ollama's equivalent.
 pub(crate) async fn list(
     endpoint: &Endpoint,
     client: &Client,
@@ -104,7 +104,7 @@ pub(crate) async fn list(
     })
 }
 
-/// The size in Ollama's description of a model: a parameter of its own, else what it was trained with.
+/// The window in Ollama's description of a model: a parameter, else the model's maximum.
 fn shown_window(shown: &Value) -> Option<i64> {
     let lines = shown["parameters"].as_str().unwrap_or_default().lines();
     let set = lines.filter_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok()).next();
@@ -123,7 +123,7 @@ pub(crate) async fn get(
     ask(endpoint, client, path, patience, None).await
 }
 
-/// Asks with GET, or with POST where there is a body.
+/// GET, or POST with a body.
 async fn ask(
     endpoint: &Endpoint,
     client: &Client,
@@ -172,7 +172,7 @@ fn read(answer: &Value) -> Option<Vec<ListedModel>> {
     Some(rows.iter().filter_map(model).take(MAX_MODELS).collect())
 }
 
-/// The names under which servers tell the size of the window.
+/// The names of the window size in servers' lists.
 const WINDOWS: &[&str] = &[
     "/context_length",
     "/context_window",
@@ -185,7 +185,7 @@ const WINDOWS: &[&str] = &[
 
 fn model(row: &Value) -> Option<ListedModel> {
     let name = row["id"].as_str().or_else(|| row["name"].as_str())?;
-    // Gemini lists its models under a path and takes them without.
+    // Gemini lists its models with a prefix that requests leave out.
     let id = name.strip_prefix("models/").unwrap_or(name);
     let text = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let window = WINDOWS.iter().find_map(|path| row.pointer(path)?.as_i64().filter(|window| *window > 0));

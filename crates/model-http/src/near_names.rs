@@ -1,9 +1,9 @@
-//! Names like one that is not there.
+//! Finds similar names for an unknown one.
 
-/// How many are told.
+/// Limit of suggestions.
 const MOST: usize = 3;
 
-/// The names most like the wanted one, the best first. None that have nothing to do with it.
+/// The most similar names, best first. Leaves out unrelated ones.
 pub(crate) fn near_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = plain(wanted);
     let mut near: Vec<(usize, &str)> = names
@@ -11,7 +11,7 @@ pub(crate) fn near_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>)
             let other = plain(name);
             let distance = match wanted.is_empty() || other.is_empty() {
                 true => return None,
-                // One is a part of the other: a date or a vendor was left out.
+                // One contains the other: a date or a vendor is missing.
                 false if other.contains(&wanted) || wanted.contains(&other) => 1,
                 false => distance(&wanted, &other),
             };
@@ -22,13 +22,13 @@ pub(crate) fn near_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>)
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// The name behind a vendor's prefix, letters and digits alone.
+/// The name without a vendor's prefix, only letters and digits.
 fn plain(name: &str) -> String {
     let name = name.rsplit('/').next().unwrap_or(name);
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).take(64).collect()
 }
 
-/// Levenshtein's, over bytes: the names are ASCII by now.
+/// Levenshtein distance, over bytes: the names are ASCII here.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Options of the caller. Reading files and environment variables is the caller's part.
+//! The caller's options. The caller reads files and environment variables.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,37 +8,37 @@ use wires::{Thinking, Wire};
 
 use crate::Secret;
 
-/// Where requests go and how patient we are with it. Every field is a key of `[model_providers.<id>]`.
+/// A provider's URL, credentials and limits. Every field is a key of `[model_providers.<id>]`.
 #[derive(Clone)]
 pub struct Provider {
     pub id: String,
-    /// For people.
+    /// The display name.
     pub name: String,
-    /// Ends where the version does; requests go to the path of the wire below it.
+    /// Ends with the version; requests add the wire's path.
     pub base_url: String,
     pub wire: Wire,
     /// The value of the variable that `env_key` names.
     pub api_key: Option<Secret>,
-    /// The name of that variable, for people whose key is refused.
+    /// The name of that variable, for the error when the key is refused.
     pub key_variable: Option<String>,
-    /// Used where there is no key: a configured or stored token.
+    /// Used without a key: a configured or stored token.
     pub bearer_token: Option<Secret>,
     /// Sent with every request. Kept as secrets, because some providers take their key in one.
     pub http_headers: BTreeMap<String, Secret>,
     pub query_params: BTreeMap<String, Secret>,
-    /// Calls are looked for in the text, on the chat wire.
+    /// Finds calls in the text, on the chat wire.
     pub text_tool_calls: bool,
-    /// The most that one answer may have, in tokens.
+    /// Limit of one answer, in tokens.
     pub max_output_tokens: Option<u32>,
-    /// How a model is asked to think, on the messages wire. `None` goes by its name.
+    /// How thinking is requested on the messages wire. `None`: by the model's name.
     pub thinking: Option<Thinking>,
-    /// Whether system messages may come after others. `None` goes by the provider.
+    /// Whether system messages may come after others. `None`: by the provider.
     pub system_messages: Option<bool>,
-    /// Known by name: what it says is read as on the other wires, and not as the reference reads unknown servers.
+    /// A known provider: its failures are classified as on the other wires, instead of as in the reference.
     pub is_known: bool,
-    /// How often a request that got no answer, or a 5xx, is sent again. More than 100 counts as 100.
+    /// Retries of a request without a response, or with a 5xx. At most 100.
     pub request_max_retries: u32,
-    /// The longest silence: before the answer begins, and between two events of it.
+    /// The longest silence: before the response, and between two events.
     pub stream_idle_timeout: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Provider {
         self.request_max_retries.min(Self::REQUEST_RETRIES_CAP)
     }
 
-    /// A year is as good as no limit, and unlike the largest duration it can be added to a point in time.
+    /// Capped at a year, so that it can be added to a point in time.
     pub(crate) fn patience(&self) -> Duration {
         self.stream_idle_timeout.min(Duration::from_secs(365 * 86_400))
     }
@@ -109,16 +109,16 @@ fn without_secrets(url: &str) -> String {
 /// Options that are the same for every provider.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
-    /// Which program asks, as the header `originator`.
+    /// The program's name for the header `originator`.
     pub originator: String,
     pub user_agent: String,
     /// `http://host:port` of a proxy to tunnel through, as in `HTTPS_PROXY`. Not used for this machine.
     pub proxy: Option<Secret>,
-    /// Hosts that are reached without the proxy, as in `NO_PROXY`.
+    /// Hosts reached without the proxy, as in `NO_PROXY`.
     pub no_proxy: String,
-    /// Spreads the retries of many clients. Any number that differs between processes, such as the start time.
+    /// Seeds the jitter of retries. Any number that differs between processes, such as the start time.
     pub jitter_seed: u64,
-    /// A stream event with more data than this ends the stream.
+    /// A larger stream event ends the stream.
     pub max_event_bytes: usize,
 }
 
@@ -137,7 +137,7 @@ impl ClientOptions {
     }
 }
 
-/// A provider or an option that cannot work, found before anything is sent.
+/// An invalid provider or option, found before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderError {
     #[error("base_url of provider `{provider}` {problem}; write it like https://host/v1")]

@@ -1,4 +1,4 @@
-//! The most that one answer may have. The messages wire has to name it with every request.
+//! Limits of an answer's length, which the messages wire requires in every request.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::endpoint::Endpoint;
 use crate::model_list;
 
-/// A turn waits no longer for this, and takes what the model's name says instead.
+/// A turn waits no longer for this, and then uses the limit for the model's name.
 const PATIENCE: Duration = Duration::from_secs(2);
 const MOST_MODELS: usize = 64;
-/// An answer shorter than this is of no use; such a number means something else.
+/// A smaller number is not a limit of answers.
 const LEAST: u64 = 256;
 
-/// The limits of the provider's models, from `GET …/models/{id}`. Asked once for each model, whatever comes of it.
+/// The limits of the provider's models, from `GET …/models/{id}`. Requested once per model, whatever the result.
 #[derive(Debug, Default)]
 pub(crate) struct OutputLimits(Mutex<Vec<(String, Option<u32>)>>);
 

@@ -1,4 +1,4 @@
-//! Rate limits as response headers tell them: `x-{limit}-primary-used-percent` and its relatives.
+//! Rate limits in response headers: `x-{limit}-primary-used-percent` and related ones.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use http::HeaderMap;
 use model::protocol::{CreditsSnapshot, RateLimitSnapshot, RateLimitWindow};
 
-/// The family every provider is expected to have.
+/// The default family.
 const MAIN: &str = "codex";
 
-/// The limits of the main family. Without any of its headers, all but the id is unknown.
+/// The limits of the main family. Without its headers, only the id is set.
 pub(crate) fn main(headers: &HeaderMap) -> RateLimitSnapshot {
     RateLimitSnapshot { credits: credits(headers), ..family(headers, MAIN) }
 }
@@ -30,7 +30,7 @@ pub(crate) fn others(headers: &HeaderMap) -> Vec<RateLimitSnapshot> {
 
 fn family(headers: &HeaderMap, limit: &str) -> RateLimitSnapshot {
     RateLimitSnapshot {
-        // Header names have no underscores, ids have no dashes.
+        // Header names use dashes, ids use underscores.
         limit_id: Some(limit.replace('-', "_")),
         limit_name: text(headers, &format!("x-{limit}-limit-name")),
         primary: window(headers, limit, "primary"),
@@ -40,7 +40,7 @@ fn family(headers: &HeaderMap, limit: &str) -> RateLimitSnapshot {
     }
 }
 
-/// A window of which nothing is known but that none of it is used says nothing.
+/// A window with only 0 % usage is ignored.
 fn window(headers: &HeaderMap, limit: &str, which: &str) -> Option<RateLimitWindow> {
     let field = |field: &str| format!("x-{limit}-{which}-{field}");
     let used: f64 = number(headers, &field("used-percent"))?;

@@ -1,4 +1,4 @@
-//! Parts of requests that a provider has refused, so that the next request goes without them at once.
+//! Remembers the parts of requests that a provider has refused, so that later requests leave them out.
 
 use model::{FailureClass, ModelFailure, RequestBody};
 use parking_lot::Mutex;
@@ -6,14 +6,14 @@ use wires::{Capabilities, Thinking, Wire};
 
 const MOST_KEPT: usize = 64;
 
-/// A part that a request can do without.
+/// An optional part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RefusedPart {
-    /// The model cannot be asked to think.
+    /// The model does not support thinking.
     Thinking,
-    /// The model thinks as much as it likes.
+    /// The model does not support an effort.
     Effort,
-    /// Earlier reasoning in this conversation is not valid for this provider, or not any more.
+    /// This provider no longer accepts the conversation's earlier reasoning.
     EarlierReasoning,
 }
 
@@ -23,7 +23,7 @@ impl RefusedPart {
         if failure.http_status != Some(400) || failure.class != FailureClass::InvalidRequest {
             return None;
         }
-        // A model may be called so.
+        // The model's name may contain the word.
         let text = failure.message.replace(&request.model, "").to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
         match wire {
@@ -50,7 +50,7 @@ impl RefusedPart {
         }
     }
 
-    /// For what it is remembered.
+    /// What the refusal applies to.
     fn key(self, request: &RequestBody) -> &str {
         match self {
             Self::Thinking | Self::Effort => &request.model,
@@ -72,7 +72,7 @@ impl Refusals {
         kept.push((part, part.key(request).to_owned()));
     }
 
-    /// Without the parts that this model or conversation was refused.
+    /// Removes the parts that were refused for this model or conversation.
     pub(crate) fn apply(&self, able: Capabilities, request: &RequestBody) -> Capabilities {
         let kept = self.0.lock();
         let parts = kept.iter().filter(|(part, key)| part.key(request) == key);

@@ -1,4 +1,4 @@
-//! Carries requests that somebody else wrote to one provider: with its credential, and otherwise as they are.
+//! Forwards other programs' requests to one provider: with its credential, and otherwise unchanged.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,23 +9,23 @@ use http::{Client, HeaderMap, HttpRequest, HttpResponse, Method, header};
 use crate::endpoint::Endpoint;
 use crate::{ClientOptions, Provider, ProviderError};
 
-/// One provider, for a host that keeps its key. Never sends anything again: that is for whoever asked to decide.
+/// One provider, for a host that keeps its key. Never retries: that is the sender's decision.
 pub struct Relay {
     endpoint: Endpoint,
     client: Client,
 }
 
-/// Whoever asked decides how long to wait, and hangs up.
+/// The sender decides how long to wait.
 const PATIENCE: Duration = Duration::from_secs(86_400);
 
 impl Relay {
-    /// Of the provider, the URL and the credential are used.
+    /// Uses the provider's URL and credential.
     pub fn new(provider: &Provider, options: &ClientOptions) -> Result<Self, ProviderError> {
         Ok(Self { endpoint: Endpoint::new(provider, options)?, client: Endpoint::client(options)? })
     }
 
-    /// Posts to `{base_url}/responses{rest}` and answers once the headers are in, whatever the status. Dropping the
-    /// answer ends the connection it comes by. The error says no secret of this provider.
+    /// Posts to `{base_url}/responses{rest}` and returns after the headers, whatever the status. Dropping the response
+    /// closes its connection. The error contains no secret of this provider.
     pub async fn post(
         &self,
         rest: &str,
@@ -41,17 +41,17 @@ impl Relay {
         self.client.send(request, PATIENCE).await.map_err(|error| self.clean(error.to_string()))
     }
 
-    /// Takes the secrets of this provider out of text that somebody else wrote.
+    /// Removes this provider's secrets from a text.
     pub fn clean(&self, text: String) -> String {
         self.endpoint.redactor.clean(text)
     }
 
-    /// Where requests go, fit to be shown.
+    /// The URL without secrets.
     pub fn shown_url(&self) -> &str {
         &self.endpoint.shown_url
     }
 
-    /// Whether the credential travels where others can read it.
+    /// Whether the credential is sent unencrypted.
     pub fn is_exposed(&self) -> bool {
         !self.endpoint.is_encrypted() && !self.endpoint.is_local()
     }

@@ -1,4 +1,4 @@
-//! When a request is sent again, and after how long.
+//! When a request is retried, and the delay.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,8 +7,7 @@ use model::{FailureClass, FailureVerdict, ModelFailure};
 
 const BASE: Duration = Duration::from_millis(200);
 
-/// Only a provider that failed, was overloaded, or was not reached may do better the next time. Whatever is wrong with
-/// a request (4xx) stays wrong.
+/// Only a failed, overloaded or unreachable provider may succeed later. An invalid request (4xx) stays invalid.
 pub(crate) fn is_worth_it(failure: &ModelFailure) -> bool {
     match failure.http_status {
         Some(status) => status >= 500,
@@ -16,8 +15,7 @@ pub(crate) fn is_worth_it(failure: &ModelFailure) -> bool {
     }
 }
 
-/// The failure as the caller is told of it. What was sent often enough here is not sent again by the caller: two
-/// budgets, one inside the other, made thirty requests of one.
+/// The failure for the caller. After retries here, the caller must not retry again: nested retries would multiply.
 pub(crate) fn after(mut failure: ModelFailure, retries: u32) -> ModelFailure {
     if retries > 0 && is_worth_it(&failure) {
         let info = failure.codex_error_info();
@@ -26,7 +24,7 @@ pub(crate) fn after(mut failure: ModelFailure, retries: u32) -> ModelFailure {
     failure
 }
 
-/// 200 ms, doubled with every retry, and up to a tenth more or less so that many clients do not come back at once.
+/// 200 ms, doubled with every retry, with up to 10 % jitter so that many clients do not retry at once.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     state: AtomicU64,
@@ -34,18 +32,18 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) fn new(seed: u64) -> Self {
-        // An xorshift generator never leaves zero.
+        // An xorshift generator must not start at zero.
         Self { state: AtomicU64::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1) }
     }
 
-    /// `retry` counts from 1.
+    /// `retry` starts at 1.
     pub(crate) fn delay(&self, retry: u32) -> Duration {
         let doubled = BASE.saturating_mul(2_u32.saturating_pow(retry.saturating_sub(1)));
         let permille = 900 + (self.random() % 201) as u32;
         doubled.checked_mul(permille).map_or(Duration::MAX, |scaled| scaled / 1_000)
     }
 
-    /// Two callers that race may draw the same number, which does no harm here.
+    /// Concurrent callers may get the same number, which is harmless.
     fn random(&self) -> u64 {
         let mut x = self.state.load(Ordering::Relaxed);
         x ^= x << 13;
@@ -69,7 +67,7 @@ mod tests {
                 assert!(delay >= expected * 9 / 10 && delay <= expected * 11 / 10, "{retry}: {delay}");
             }
         }
-        // A hundred retries are allowed; the last delays are absurd but finite.
+        // A hundred retries are allowed; the last delays are huge but finite.
         assert!(backoff.delay(100) > Duration::from_secs(3_600));
     }
 
@@ -102,7 +100,7 @@ mod tests {
         assert!(!tried.is_retryable());
         assert_eq!(tried.message, failed(502).message);
         assert_eq!(tried.codex_error_info(), failed(502).codex_error_info());
-        // Without a budget of its own, the caller's counts.
+        // Without retries here, the caller's apply.
         assert!(after(failed(502), 0).is_retryable());
         assert_eq!(after(failed(400), 0), failed(400));
     }

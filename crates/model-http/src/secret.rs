@@ -13,7 +13,7 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text itself, for the one place that sends it.
+    /// The text itself, for the code that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -45,18 +45,18 @@ impl From<&str> for Secret {
 
 pub(crate) const HIDDEN: &str = "***";
 
-/// Takes known secrets out of text that others wrote: error answers like to quote the key they refuse.
+/// Removes known secrets from foreign text: error responses often quote the refused key.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor(Vec<Secret>);
 
 impl Redactor {
-    /// Shorter values, such as `true`, are no secrets, and hiding them would only make errors unreadable.
+    /// Shorter values, such as `true`, are no secrets, and masking them would only make errors unreadable.
     const SHORTEST: usize = 8;
 
     pub(crate) fn add(&mut self, secret: &Secret) {
         if secret.reveal().len() >= Self::SHORTEST && !self.0.contains(secret) {
             self.0.push(secret.clone());
-            // The longest first, so that a secret that holds another leaves no rest behind.
+            // The longest first, in case a secret contains another.
             self.0.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
         }
     }

@@ -18,7 +18,7 @@ use crate::transport::{Accepted, Carrier};
 pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Accepted, ModelFailure>> + Send>>;
 type EventResult = Result<StreamEvent, ModelFailure>;
 
-/// Sends, then reads. Nothing runs beside it: what is not polled is not read, so a slow consumer slows the provider, and
+/// Sends the request, then reads the response. It has no task of its own: a slow consumer slows the provider, and
 /// dropping the stream closes the connection.
 pub(crate) struct ResponseStream {
     state: ResponseState,
@@ -55,8 +55,7 @@ impl Stream for ResponseStream {
             }
         };
         let event = cleaned(event, &this.carrier);
-        // A failed response is told at once and not when the connection ends: nothing the provider may still send can
-        // change the outcome, and a connection that stays open would only delay it.
+        // A failed response is reported at once, not at the end of the connection: later data cannot change the result.
         if event.as_ref().map_or(true, StreamEvent::is_terminal) {
             this.state = ResponseState::Ended;
         }
@@ -79,7 +78,7 @@ fn cleaned(event: EventResult, carrier: &Carrier) -> EventResult {
 }
 
 struct Reading {
-    /// Read and not given out yet, the next one last; at first what the headers say.
+    /// Parsed and not returned yet, in reverse order; initially those of the headers.
     events: Vec<StreamEvent>,
     decoder: Decoder,
     body: ResponseBody,
@@ -162,11 +161,11 @@ impl Reading {
     }
 }
 
-/// How long we have been waiting for an event. Starts with the wait, not with the event before: the time a consumer takes
-/// is not the provider's.
+/// The time spent waiting for an event. Starts with the wait, not with the previous event: the consumer's time does not
+/// count.
 #[derive(Default)]
 struct IdleTimer {
-    /// Made once per stream and set again for each wait.
+    /// Created once per stream and reset for each wait.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
@@ -176,7 +175,7 @@ impl IdleTimer {
         self.is_waiting = false;
     }
 
-    /// Ready when it has been too long.
+    /// Ready when the wait was too long.
     fn poll(&mut self, context: &mut Context<'_>, patience: Duration) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
         if !std::mem::replace(&mut self.is_waiting, true) {
@@ -204,7 +203,7 @@ mod tests {
         assert!(!is_over(&mut silence));
         advance(PATIENCE * 9 / 10).await;
         assert!(!is_over(&mut silence));
-        // An event comes, and the consumer takes its time with it.
+        // An event comes, and the consumer is slow.
         silence.end();
         advance(PATIENCE * 5).await;
         assert!(!is_over(&mut silence));

@@ -1,4 +1,4 @@
-//! Answers Responses requests of other programs by a provider of another wire.
+//! Serves Responses requests of other programs with a provider of another wire.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,15 +22,15 @@ pub struct Translator {
     transport: HttpTransport,
 }
 
-/// A request that is not answered with a response.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefusedTranslation {
     pub status: u16,
-    /// The error as clients of the Responses API read it.
+    /// The error in the form of the Responses API.
     pub body: Value,
 }
 
-/// The fields of a request that only this reader looks at.
+/// Request fields that only this code needs.
 #[derive(Deserialize, Default)]
 struct MoreFields {
     model: Option<String>,
@@ -43,7 +43,7 @@ impl Translator {
         Ok(Self { transport: HttpTransport::new(provider, options)? })
     }
 
-    /// Answers once the provider has accepted the request or refused it. Dropping the translation ends the request.
+    /// Returns once the provider has accepted or refused the request. Dropping the translation ends the request.
     pub async fn post(&self, body: &[u8]) -> Result<Translation, RefusedTranslation> {
         let invalid = |problem: String| ModelFailure::new(FailureClass::InvalidRequest, problem);
         let ForeignRequest { body: request, stream } =
@@ -59,7 +59,7 @@ impl Translator {
             tools: request.tools.iter().filter(|tool| can_be_offered(tool)).cloned().collect(),
             ..request
         };
-        // The bytes of earlier requests of the same conversation are kept under this name.
+        // The bytes of the conversation's earlier requests are cached under this name.
         let thread = ThreadId::from(request.prompt_cache_key.as_str());
         let metadata = Metadata::first(thread, TurnId::from("translated"));
         let request = PreparedRequest { body: Arc::new(request), metadata };
@@ -81,8 +81,8 @@ impl Translator {
     }
 }
 
-/// Tools that the provider of the Responses API runs itself are nobody's here. Clients offer them unasked, so they are
-/// left out instead of refused.
+/// Hosted tools of the Responses API do not exist here. Clients offer them by default, so they are left out instead of
+/// refused.
 fn can_be_offered(tool: &Value) -> bool {
     let kind = tool["type"].as_str().unwrap_or("function");
     let can = matches!(kind, "function" | "custom" | "namespace");
@@ -93,17 +93,17 @@ fn can_be_offered(tool: &Value) -> bool {
 }
 
 fn refused(status: u16, failure: &ModelFailure) -> RefusedTranslation {
-    // A page that answered with 200 is no success.
+    // A web page with status 200 is no success.
     let status = if status < 400 { 502 } else { status };
     let error = json!({ "message": failure.message, "type": "upstream_error", "code": error_code(failure) });
     RefusedTranslation { status, body: json!({ "error": error }) }
 }
 
-/// A response under way.
+/// A response in progress.
 pub struct Translation {
     events: EventStream,
     writer: ResponsesWriter,
-    /// The data of events that nobody took yet.
+    /// The data of queued events.
     written: VecDeque<Value>,
     is_over: bool,
     wants_stream: bool,
@@ -115,7 +115,7 @@ impl Translation {
         self.wants_stream
     }
 
-    /// The data of the next event; nothing after the last.
+    /// The data of the next event; `None` after the last.
     pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Value>> {
         loop {
             if let Some(event) = self.written.pop_front() {

@@ -1,4 +1,4 @@
-//! Carries requests to a provider over HTTP.
+//! Sends requests to a provider over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::retry::{self, Backoff};
 use crate::stream::ResponseStream;
 use crate::{ClientOptions, Provider, ProviderError, headers, rate_limits};
 
-/// Sends requests to one provider and reads its event streams. Retries what failed before the answer began; a stream that
-/// breaks later is the caller's to retry, because part of it was used already.
+/// Sends requests to one provider and reads its event streams. Retries failures before the response begins; the caller
+/// retries a broken stream, because it has used part of it.
 #[derive(Debug, Clone)]
 pub struct HttpTransport {
     carrier: Arc<Carrier>,
@@ -90,22 +90,22 @@ pub(crate) struct Carrier {
     pub(crate) max_event_bytes: usize,
 }
 
-/// Error answers are short; a provider that sends more has nothing more to say.
+/// Limit of an error response.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Ids are short; anything longer is not meant for a person to pass on.
+/// Limit of a trace id.
 const MAX_TRACE_BYTES: usize = 200;
-/// A turn that has failed already is not held up for long.
+/// A failed turn waits no longer for the list.
 const LIST_PATIENCE: Duration = Duration::from_secs(3);
 const SHOWN_MODELS: usize = 5;
 const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Carrier {
-    /// Answers once a provider has accepted the request.
+    /// Returns when a provider has accepted the request.
     async fn send(&self, request: &PreparedRequest) -> Result<Accepted, ModelFailure> {
         self.send_what_is_taken(request).await.map_err(|failure| self.in_known_terms(failure))
     }
 
-    /// Without a part that the provider refuses, if that is why it refuses the whole.
+    /// Retries without a part that the provider refuses.
     async fn send_what_is_taken(&self, request: &PreparedRequest) -> Result<Accepted, ModelFailure> {
         let model = &request.body.model;
         let able = self.refusals.apply(self.able_for(model).await, &request.body);
@@ -128,7 +128,7 @@ impl Carrier {
         }
     }
 
-    /// With the model's own limit, where the wire needs one and none is configured.
+    /// With the model's own limit, if the wire needs one and none is configured.
     async fn able_for(&self, model: &str) -> Capabilities {
         let mut able = self.able.clone();
         if self.wire == Wire::Messages && able.max_output_tokens.is_none() {
@@ -137,7 +137,7 @@ impl Carrier {
         able
     }
 
-    /// Says which models there are instead, if the server tells in time.
+    /// Adds similar model names, if the server lists its models in time.
     async fn with_near_names(&self, mut failure: ModelFailure, wanted: &str) -> ModelFailure {
         let Ok(models) = model_list::list(&self.endpoint, &self.client, LIST_PATIENCE).await else {
             return failure;
@@ -162,13 +162,13 @@ impl Carrier {
     ) -> Result<Accepted, ModelFailure> {
         let mut own = match self.wire {
             Wire::Responses => headers::of_request(&request.metadata),
-            // Correlation that says nothing to these providers is not for them.
+            // These providers do not use the correlation headers.
             Wire::Chat | Wire::Messages => HeaderMap::new(),
         };
         if self.endpoint.headers.contains_key(headers::ABOUT) {
             own.extend(headers::about(&request.metadata).map(|about| (headers::ABOUT, about)));
         }
-        // Written once: every attempt sends the same bytes, and none copies them.
+        // Encoded once: every attempt sends the same bytes without a copy.
         let encoded = self.encoders.encode(request, able);
         let EncodedRequest { body, decoder } =
             encoded.map_err(|error| ModelFailure::new(FailureClass::InvalidRequest, error.to_string()))?;
@@ -212,7 +212,7 @@ impl Carrier {
         let status = answer.status.as_u16();
         let (details, limits) = (self.details(&answer.headers), rate_limits::main(&answer.headers));
         let retry_after_ms = retry_after_ms(&answer.headers);
-        // Late or not, what is there is shown.
+        // A partial body is shown too.
         let body = answer.body.read_some(MAX_ERROR_BYTES, ERROR_BODY_PATIENCE).await;
         let body = self.clean(String::from_utf8_lossy(&body).into_owned());
         let mut failure = wires::http_failure(HttpRefusal {
@@ -230,7 +230,7 @@ impl Carrier {
         Err(failure)
     }
 
-    /// The address, and the names under which the provider knows its answer.
+    /// The URL, and the provider's ids of the response.
     fn details(&self, headers: &HeaderMap) -> String {
         let text = |name: &str| {
             let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MAX_TRACE_BYTES)?;
@@ -246,7 +246,7 @@ impl Carrier {
         Vec::from_iter(parts).join(", ")
     }
 
-    /// For OpenAI, and for Responses servers that nothing is known of, clients read the classes of the reference.
+    /// For OpenAI and unknown Responses servers, clients expect the reference's classes.
     fn in_known_terms(&self, mut failure: ModelFailure) -> ModelFailure {
         let is_refusal = matches!(failure.class, FailureClass::InvalidRequest | FailureClass::Unauthorized);
         if self.wire == Wire::Responses
@@ -270,7 +270,7 @@ impl Carrier {
         let mut failure = ModelFailure::new(FailureClass::Connection, self.clean(message));
         failure.details = Some(format!("url: {shown_url}"));
         if !advice.is_empty() {
-            // Nothing starts by itself: whoever has to start it is told at once.
+            // Reported at once, because the user has to start the server.
             let info = CodexErrorInfo::HttpConnectionFailed { http_status_code: None };
             failure.verdict = Some(FailureVerdict { info, may_retry: false });
         }
@@ -282,19 +282,19 @@ impl Carrier {
         &self.endpoint.shown_url
     }
 
-    /// Takes the secrets of this provider out of text that somebody else wrote.
+    /// Removes this provider's secrets from a text.
     pub(crate) fn clean(&self, text: String) -> String {
         self.endpoint.redactor.clean(text)
     }
 }
 
-/// A response that began, and what reads it.
+/// An accepted response and its decoder.
 pub(crate) struct Accepted {
     pub(crate) response: HttpResponse,
     pub(crate) decoder: Decoder,
 }
 
-/// A page for people answers where no API is.
+/// A web page, so there is no API at this URL.
 fn is_page(headers: &HeaderMap) -> bool {
     let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
@@ -311,7 +311,7 @@ fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     (milliseconds.is_finite() && milliseconds >= 0.0).then_some(milliseconds as u64)
 }
 
-/// Servers of this machine have to be started.
+/// Local servers have to be started.
 fn advice(provider: &str) -> &'static str {
     match provider {
         "ollama" => "; is `ollama serve` running?",

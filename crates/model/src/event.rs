@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 
 use crate::ModelFailure;
 
-/// One event, as far as the turn needs it.
+/// One event with the data that a turn needs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
-    /// The provider accepted the request. Comes first, made by the transport from the response headers.
+    /// The provider accepted the request. Always first, made by the transport from the response headers.
     Opened(ResponseHead),
     ItemAdded(Box<ResponseItem>),
     ItemDone(Box<ResponseItem>),
@@ -31,7 +31,7 @@ pub enum StreamEvent {
         delta: String,
     },
     RateLimits(Box<RateLimitSnapshot>),
-    /// The picture of the item that comes next was saved there. Made by the runtime, never by a provider.
+    /// The image of the next item was saved there. Made by the runtime, never by a provider.
     ImageSaved {
         path: String,
     },
@@ -63,7 +63,7 @@ pub struct ResponseHead {
     pub rate_limits: Option<Box<RateLimitSnapshot>>,
 }
 
-/// An event of a known type whose payload is not what that type promises.
+/// An event of a known type with an invalid payload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("stream event `{event}` {problem}")]
 pub struct BadEvent {
@@ -71,8 +71,8 @@ pub struct BadEvent {
     pub problem: String,
 }
 
-/// Reads the JSON of one event in one pass. `Ok(None)`: an event the runtime has no use for. A payload that is not JSON
-/// at all is such an event too: providers and proxies send keep-alives of many kinds.
+/// Parses one event in one pass. `Ok(None)`: not needed. That includes payloads that are not JSON, because providers
+/// and proxies send many kinds of keep-alives.
 pub fn parse_event(text: &str) -> Result<Option<StreamEvent>, BadEvent> {
     let Ok(raw) = serde_json::from_str::<RawEvent<'_>>(text) else { return Ok(None) };
     let bad = |problem: &str| BadEvent { event: raw.kind.clone().into_owned(), problem: problem.to_owned() };
@@ -106,7 +106,7 @@ pub fn parse_event(text: &str) -> Result<Option<StreamEvent>, BadEvent> {
     Ok(Some(event))
 }
 
-/// Only what any event may carry; payloads stay text until their type asks for them.
+/// The fields that any event may have; payloads are parsed only when their type needs them.
 #[derive(Deserialize)]
 struct RawEvent<'a> {
     #[serde(rename = "type", borrow)]
@@ -125,7 +125,7 @@ struct RawEvent<'a> {
     headers: Option<&'a RawValue>,
 }
 
-/// A malformed item is left out; the stream goes on.
+/// A malformed item is ignored; the stream continues.
 fn item(raw: Option<&RawValue>) -> Option<Box<ResponseItem>> {
     serde_json::from_str(raw?.get()).ok().map(Box::new)
 }
@@ -189,12 +189,12 @@ fn incomplete(raw: Option<&RawValue>) -> ModelFailure {
     ModelFailure::incomplete(reason)
 }
 
-/// The model named in the headers an event repeats, at its top or in its `response`.
+/// The model named in an event's headers, at its top or in its `response`.
 fn served_by(raw: &RawEvent<'_>) -> Option<String> {
     let direct = raw.headers.and_then(|headers| serde_json::from_str::<Value>(headers.get()).ok());
     let nested = || {
         let text = raw.response?.get();
-        // Most responses repeat no headers; do not build a tree to find that out.
+        // Most responses repeat no headers: checked without building a tree.
         text.contains("\"headers\"")
             .then(|| serde_json::from_str::<Value>(text).ok()?.get("headers").cloned())
             .flatten()

@@ -1,4 +1,4 @@
-//! Failures of a model request, and their consequences.
+//! Failures of a model request, and how they are handled.
 
 use protocol::{CodexErrorInfo, RateLimitSnapshot, TokenUsageBreakdown};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::wait::requested_delay;
 
-/// A limit that is lifted only later than this is reported instead of waited for.
+/// A limit that is lifted later than this is reported instead of awaited.
 pub const LONGEST_WAIT_MS: u64 = 120_000;
 
 /// Why a model request failed.
@@ -14,31 +14,31 @@ pub const LONGEST_WAIT_MS: u64 = 120_000;
 #[error("{message}")]
 pub struct ModelFailure {
     pub class: FailureClass,
-    /// One sentence for a person. Never holds a key or a header.
+    /// One sentence for the user. Never contains a key or a header.
     pub message: String,
-    /// For those who look closer: the address, and the names under which the provider knows its answer.
+    /// Further details: the URL, and the provider's ids of the response.
     pub details: Option<String>,
     pub http_status: Option<u16>,
-    /// How long the provider asked to wait, in milliseconds.
+    /// The delay that the provider requested, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// Set where whoever carried the request knows better than the class.
+    /// Set if the carrier of the request knows better than the class says.
     pub verdict: Option<FailureVerdict>,
-    /// The tokens it used all the same, where that is known.
+    /// The tokens used despite the failure, if known.
     pub spent: Option<TokenUsageBreakdown>,
-    /// Where the account stands, when that is why.
+    /// The account's limits, if they caused the failure.
     pub rate_limits: Option<Box<RateLimitSnapshot>>,
 }
 
-/// The classification of a failure by the carrier of the request.
+/// The carrier's own classification of a failure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailureVerdict {
-    /// How clients are told.
+    /// The error for clients.
     pub info: CodexErrorInfo,
-    /// Whether the same request may be sent again.
+    /// Whether the same request may be retried.
     pub may_retry: bool,
 }
 
-/// The kinds of failure that are treated differently.
+/// The classes of failures with different handling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     ContextWindow,
@@ -48,7 +48,7 @@ pub enum FailureClass {
     InvalidRequest,
     InvalidImage,
     Overloaded,
-    /// The provider keeps refusing by rate (429).
+    /// The rate limit persists (429).
     TooManyAttempts,
     InternalServerError,
     UnexpectedStatus,
@@ -57,11 +57,11 @@ pub enum FailureClass {
     Unauthorized,
     /// The stream broke, ended early, or fell silent.
     Stream,
-    /// The model wants to go on with its answer when it is asked again.
+    /// The model paused and continues its answer on request.
     Paused,
-    /// The request was never sent: nothing is configured to carry it.
+    /// Not sent: no provider is configured.
     NotConfigured,
-    /// Whoever carries the requests has left and may come back, so the turn can wait for it.
+    /// The host that carries the requests disconnected and may return, so the turn can wait.
     CarrierGone,
 }
 
@@ -98,13 +98,13 @@ impl ModelFailure {
         Self { verdict: Some(verdict), ..Self::new(FailureClass::InvalidRequest, message) }
     }
 
-    /// Whether the same request may succeed when sent again.
+    /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
         if let Some(verdict) = &self.verdict {
             return verdict.may_retry;
         }
         match self.class {
-            // A wrong key, a wrong address or a missing model stays so.
+            // A wrong key or URL or a missing model is permanent.
             FailureClass::UnexpectedStatus if matches!(self.http_status, Some(401 | 403 | 404 | 405)) => {
                 false
             }
@@ -127,7 +127,7 @@ impl ModelFailure {
         }
     }
 
-    /// How clients are told.
+    /// The error for clients.
     pub fn codex_error_info(&self) -> CodexErrorInfo {
         if let Some(verdict) = &self.verdict {
             return verdict.info.clone();
@@ -144,7 +144,7 @@ impl ModelFailure {
             }
             FailureClass::InternalServerError => CodexErrorInfo::InternalServerError,
             FailureClass::Connection => CodexErrorInfo::HttpConnectionFailed { http_status_code },
-            // Without a key nobody was asked, and the answer would have been the same.
+            // A missing key has the same effect as a refused one.
             FailureClass::Unauthorized | FailureClass::NotConfigured => CodexErrorInfo::Unauthorized,
             FailureClass::InvalidImage => CodexErrorInfo::BadRequest,
             FailureClass::InvalidRequest
@@ -155,7 +155,7 @@ impl ModelFailure {
         }
     }
 
-    /// Reads the `error` object of a `response.failed` event.
+    /// Parses the `error` object of a `response.failed` event.
     pub fn from_failed_response(error: Option<&Value>) -> Self {
         let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
         let message = text("message").unwrap_or("the provider gave no reason");
@@ -170,7 +170,7 @@ impl ModelFailure {
                 Self::new(FailureClass::Overloaded, format!("the model is overloaded: {message}"))
             }
             "rate_limit_exceeded" => Self {
-                // Without one, the turn waits as it does after any other failure.
+                // Without a delay, the turn waits as after any other failure.
                 retry_after_ms: requested_delay(message).filter(|wait| *wait <= LONGEST_WAIT_MS),
                 ..Self::new(FailureClass::Stream, format!("too many requests: {message}"))
             },
@@ -178,8 +178,8 @@ impl ModelFailure {
         }
     }
 
-    /// Reads what an HTTP answer says about the account of the user, or about an image of theirs: the same for whoever
-    /// asks, and nothing that a change to the request mends. None for every other answer.
+    /// Recognises errors about the user's account or one of the user's images, which no change of the request fixes.
+    /// None for other responses.
     pub fn of_account(status: u16, body: &str) -> Option<Self> {
         let error = serde_json::from_str::<ErrorBody>(body).map(|body| body.error).unwrap_or_default();
         let failure = match (status, error.kind.as_deref()) {
@@ -196,7 +196,7 @@ impl ModelFailure {
         Some(Self { http_status: Some(status), ..failure })
     }
 
-    /// The status clients are told while the request is tried again: that of an answer nobody expected.
+    /// The status shown to clients during retries: only of an unexpected response.
     pub fn status_while_retrying(&self) -> Option<u16> {
         self.http_status.filter(|_| self.class != FailureClass::InternalServerError)
     }

@@ -1,5 +1,5 @@
-//! Owns what is said to and heard from a model: the Responses request, its stream events, the classes of failure, and
-//! the trait of whoever carries a request. Must not know tokio, HTTP, or threads.
+//! Owns the messages to and from a model: the Responses request, its stream events, the classes of failure, and the
+//! trait of a transport. Must not know tokio, HTTP, or threads.
 
 mod event;
 mod failure;
@@ -10,7 +10,7 @@ mod weight;
 
 pub use event::{BadEvent, ResponseHead, StreamEvent, parse_event};
 pub use failure::{FailureClass, FailureVerdict, LONGEST_WAIT_MS, ModelFailure, status_text};
-/// The wire types that requests and events are made of, for makers that know the model crate alone.
+/// The wire types in requests and events, for users that depend on the model crate only.
 pub use protocol;
 pub use request::{
     Metadata, OutputFormat, PreparedRequest, Purpose, Reasoning, RequestBody, TextOptions, ToolChoice,

@@ -1,4 +1,4 @@
-//! A model request, ready to be sent by anybody.
+//! A model request, ready for any transport.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use protocol::{ReasoningEffort, ReasoningSummary, ResponseItem, ThreadId, TurnId
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A request and what its carrier needs to know beside the body.
+/// A request with the metadata that its transport needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedRequest {
     pub body: Arc<RequestBody>,
@@ -21,22 +21,22 @@ pub struct Metadata {
     pub purpose: Purpose,
     /// The sandbox of this turn's tools: `none`, `external` or the mechanism.
     pub sandbox: &'static str,
-    /// The state that the provider returned earlier in the same turn, to be echoed.
+    /// The provider's state from earlier in the same turn, to be sent back.
     pub turn_state: Option<String>,
-    /// Which request of the turn this is, from 0, counted for each purpose alone. A retry has the same number.
+    /// The number of the request in the turn, from 0, counted per purpose. A retry has the same number.
     pub segment: u32,
-    /// From 1 within the segment.
+    /// Starts at 1 within the segment.
     pub attempt: u32,
-    /// From the root agent to the one that asks.
+    /// From the root agent to the requesting one.
     pub agent_path: Arc<[String]>,
-    /// Over the tools that are offered and who approves them.
+    /// Digest of the offered tools and their approvers.
     pub tool_set_digest: Arc<str>,
-    /// The git repositories that the turn works in, by their roots.
+    /// The turn's git repositories, by their roots.
     pub workspaces: Option<Arc<Value>>,
 }
 
 impl Metadata {
-    /// The first attempt at the first request of a turn, by an agent of its own with no tools.
+    /// The first attempt at the first request of a turn, for a root agent without tools.
     pub fn first(thread_id: ThreadId, turn_id: TurnId) -> Self {
         Self {
             thread_id,
@@ -53,13 +53,13 @@ impl Metadata {
     }
 }
 
-/// Why the model is asked.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Turn,
     Compaction,
     Review,
-    /// Making memories, beside whatever turn runs.
+    /// Making memories, independent of turns.
     Memory,
 }
 
@@ -73,7 +73,7 @@ pub struct RequestBody {
     pub tools: Vec<Arc<Value>>,
     pub tool_choice: ToolChoice,
     pub parallel_tool_calls: bool,
-    /// Sent as null where the model has no reasoning to configure.
+    /// Null if the model has no configurable reasoning.
     pub reasoning: Option<Reasoning>,
     pub store: bool,
     pub stream: bool,
@@ -85,7 +85,7 @@ pub struct RequestBody {
     pub text: Option<TextOptions>,
 }
 
-/// The only choice the runtime makes.
+/// The only value the runtime uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolChoice {
@@ -108,7 +108,7 @@ pub struct TextOptions {
     pub format: Option<OutputFormat>,
 }
 
-/// The shape the final answer must have.
+/// The required form of the final answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputFormat {

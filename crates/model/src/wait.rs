@@ -1,4 +1,4 @@
-//! How long a provider asks to wait.
+//! The delay that a provider requests.
 
 use jiff::fmt::rfc2822;
 
@@ -26,8 +26,7 @@ pub fn requested_delay(message: &str) -> Option<u64> {
     total.filter(|total| total.is_finite()).map(|total| total as u64)
 }
 
-/// The milliseconds from one date of HTTP headers to another; 0 where that is past. Both are by the server's clock, so
-/// ours does not matter.
+/// The milliseconds between two HTTP dates; 0 if negative. Both are by the server's clock, so ours does not matter.
 pub fn wait_until(date: &str, now: &str) -> Option<u64> {
     let read = |date: &str| rfc2822::parse(date).ok().map(|date| date.timestamp().as_millisecond());
     u64::try_from(read(date)?.saturating_sub(read(now)?).max(0)).ok()

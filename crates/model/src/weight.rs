@@ -1,4 +1,4 @@
-//! How much memory something that waits is likely to hold.
+//! The approximate memory of queued values.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::event::StreamEvent;
 /// The size of a value's JSON, in bytes.
 pub fn json_bytes(value: &impl Serialize) -> usize {
     let mut length = Length(0);
-    // Nothing here fails to be written; if it did, what was counted so far is all that is known of it.
+    // Serialising cannot fail here; if it did, the count so far would be used.
     let _ = serde_json::to_writer(&mut length, value);
     length.0
 }

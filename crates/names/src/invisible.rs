@@ -1,8 +1,8 @@
-//! Characters without a shape of their own.
+//! Invisible characters.
 
-/// Whether a character is not seen, or changes how its neighbours are seen. Holds all of Unicode's default-ignorable
-/// and bidirectional control characters, all format characters, fillers, variation selectors, tags, private use, and
-/// what stands for no character at all. Control characters and spaces are not among them.
+/// Whether a character is invisible, or changes how its neighbours are displayed. Includes all of Unicode's
+/// default-ignorable and bidirectional control characters, all format characters, fillers, variation selectors, tags,
+/// private use characters and non-characters. Excludes control characters and spaces.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
@@ -38,7 +38,7 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}'
         | '\u{f0000}'..='\u{10ffff}')
-        // The last two of every plane are no characters.
+        // The last two code points of every plane are non-characters.
         || u32::from(c) & 0xfffe == 0xfffe
 }
 

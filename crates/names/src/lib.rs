@@ -1,5 +1,5 @@
-//! Owns which names are protected, however they are spelled, and which characters cannot be seen.
-//! Must not know files, sandboxes or patches.
+//! Owns the list of protected names in every spelling, and of invisible characters. Must not know files, sandboxes or
+//! patches.
 
 mod invisible;
 mod protected;

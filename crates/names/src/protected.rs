@@ -1,22 +1,22 @@
-//! The names that decide about the next start of an agent or of git.
+//! The names that control the next start of an agent or of git.
 
 use std::ffi::OsStr;
 
 use crate::is_invisible;
 
-/// The names of what holds the agent's own settings and the history of a repository, as written.
+/// The folders with the agent's settings and a repository's history, as written.
 pub const PROTECTED_NAMES: [&str; 4] = [".agents", ".codex", ".git", ".oarlock"];
 
 /// Short names of old file systems keep this many characters before the tilde.
 const SHORT_NAME: usize = 6;
 
-/// Whether some file system, or some eye, takes the name of one file or folder for a protected one. File systems fold
-/// case, leave out characters that cannot be seen, cut dots and spaces at the end, know streams (`.git::$DATA`) and
-/// short names (`GIT~1`), and part names at backslashes. Full-width letters and dots count as the plain ones.
+/// Whether a file system, or a reader, could take a name for a protected one. File systems ignore case, drop invisible
+/// characters, cut trailing dots and spaces, support streams (`.git::$DATA`) and short names (`GIT~1`), and split names
+/// at backslashes. Full-width letters and dots count as plain ones.
 #[must_use]
 pub fn is_protected(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
-    // Nearly every name is plain, and looked at without being copied.
+    // A fast path without a copy, because nearly every name is plain.
     if bytes.iter().all(|byte| is_plain(*byte)) {
         let end = bytes.iter().rposition(|byte| *byte != b'.').map_or(0, |last| last + 1);
         return PROTECTED_NAMES.iter().any(|known| bytes[..end].eq_ignore_ascii_case(known.as_bytes()));
@@ -25,7 +25,7 @@ pub fn is_protected(name: &OsStr) -> bool {
     text.split(['\\', '\u{ff3c}']).any(is_twin)
 }
 
-/// Whether a byte means itself everywhere: no disguise can be made of these, but for case and dots at the end.
+/// Whether a byte is unambiguous everywhere, except for case and trailing dots.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
@@ -33,12 +33,12 @@ fn is_plain(byte: u8) -> bool {
 fn is_twin(name: &str) -> bool {
     let plain: String = name
         .chars()
-        // Bytes that are no text show as nothing, or are left out by whoever copies the name.
+        // Invalid UTF-8 may be invisible, or lost when the name is copied.
         .filter(|c| !(is_invisible(*c) || c.is_control() || *c == '\u{fffd}'))
         .filter(|c| *c == ' ' || !c.is_whitespace())
         .map(plain)
         .collect();
-    // Twice: some letters have a twin in the other case alone.
+    // Twice, because some letters are equal only in the other case.
     let folded = plain.to_uppercase().to_lowercase();
     let named = folded.split(':').next().unwrap_or(&folded);
     let named = named.trim_start_matches(' ').trim_end_matches([' ', '.']);
@@ -53,7 +53,7 @@ fn is_short_name(name: &str, known: &str) -> bool {
     number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The plain character that a wide or small one, or another dot, stands for.
+/// The plain form of a wide or small character, or of another dot.
 fn plain(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),

@@ -11,17 +11,17 @@ pub struct Applied {
     pub files: Vec<AppliedFile>,
 }
 
-/// One changed file; `before` is none for a new one, `after` for one that is gone.
+/// One changed file; `before` is none for a new one, `after` for a removed one.
 #[derive(Debug, Clone)]
 pub struct AppliedFile {
     pub path: PathBuf,
     pub before: Option<FileState>,
     pub after: Option<FileState>,
-    /// The file this one was until the patch moved it.
+    /// The file's former path, if the patch moved it.
     pub moved_from: Option<PathBuf>,
 }
 
-/// The bytes of a file and what of its mode a diff shows.
+/// The bytes of a file and the mode bits that a diff shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileState {
     pub bytes: Arc<[u8]>,

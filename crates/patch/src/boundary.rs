@@ -4,24 +4,23 @@ use std::path::{Component, Path, PathBuf};
 
 use names::is_protected;
 
-/// The area a patch may change.
+/// The area that a patch may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boundary {
-    /// Beneath the writable directories, but neither in anything with a protected name, at any depth beneath one of
-    /// them, nor in one of the closed places.
+    /// The writable directories, except paths with a protected name at any depth, and the closed places.
     Roots { writable: Vec<PathBuf>, closed: Vec<PathBuf> },
     /// The whole file system.
     Anywhere,
 }
 
 impl Boundary {
-    /// These roots, with nothing closed but what has a protected name.
+    /// These roots, with only protected names closed.
     #[must_use]
     pub fn roots(writable: Vec<PathBuf>) -> Self {
         Self::Roots { writable, closed: Vec::new() }
     }
 
-    /// The same without these files and folders and what is in them.
+    /// Closes these files and folders too.
     #[must_use]
     pub fn closing(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         if let Self::Roots { closed, .. } = &mut self {
@@ -30,7 +29,7 @@ impl Boundary {
         self
     }
 
-    /// Whether the path may be written, by its spelling alone: `..` is folded, the disk is not looked at.
+    /// Whether the path may be written, judged as text: `..` is removed, the disk is not read.
     #[must_use]
     pub fn allows(&self, path: &Path) -> bool {
         let Self::Roots { writable, closed } = self else { return true };
@@ -51,12 +50,12 @@ impl Boundary {
     }
 }
 
-/// Whether a path, given relative to a root, has a protected name anywhere on it.
+/// Whether a path relative to a root has a protected name in it.
 pub(crate) fn protects(beneath_root: &Path) -> bool {
     beneath_root.components().any(|component| is_protected(component.as_os_str()))
 }
 
-/// The absolute path with `.` and `..` folded by spelling alone; none for a relative one.
+/// The absolute path with `.` and `..` removed as text; none for a relative one.
 pub(crate) fn folded(path: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;

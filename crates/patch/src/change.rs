@@ -1,4 +1,4 @@
-//! The changes of a plan as clients are shown them.
+//! The changes of a plan, as shown to clients.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::names::shown;
 use crate::slot::TouchedFile;
 use crate::unified::{deadline, unified};
 
-/// One changed file. The path is absolute; behind a symbolic link it is the real one.
+/// One changed file. The path is absolute; behind a symbolic link it is the resolved one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedChange {
     pub path: PathBuf,
@@ -24,7 +24,7 @@ pub enum ChangeKind {
 }
 
 impl PlannedChange {
-    /// The text of the change as a file-change item carries it.
+    /// The text of the change for a file-change item.
     #[must_use]
     pub fn diff(&self) -> String {
         match &self.kind {
@@ -57,7 +57,7 @@ pub(crate) fn changes(slots: &BTreeMap<PathBuf, TouchedFile>) -> Vec<PlannedChan
     changes
 }
 
-/// The files that are gone from where they were, with the slot that now holds them.
+/// The moved files, with the slot that has them now.
 fn moves(slots: &BTreeMap<PathBuf, TouchedFile>) -> BTreeMap<&Path, &TouchedFile> {
     slots
         .values()
@@ -85,7 +85,7 @@ fn stayed(slot: &TouchedFile, deadline: Instant) -> Option<ChangeKind> {
             unified_diff: unified(&text(&found.bytes), &text(&now.bytes), 1, deadline),
             move_path: None,
         }),
-        // A file that is written anew is an addition to clients, whether or not one was there.
+        // A replaced file is an addition for clients, whether or not it existed.
         (_, Some(now)) => Some(ChangeKind::Add { content: text(&now.bytes) }),
     }
 }

@@ -1,4 +1,4 @@
-//! Carrying out a plan: check everything, stage everything, then swap everything in.
+//! Carries out a plan: checks all files, stages all, then swaps all in.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &PatchPlan, boundary: &Boundary, kernel: &Kernel) -> Res
     }
 }
 
-/// A slot whose directory is open and whose new content, if any, lies beside it under a temporary name.
+/// A slot with its open directory, and its new content, if any, in a temporary file there.
 struct Staged<'p> {
     slot: &'p TouchedFile,
     spot: Spot,
@@ -46,7 +46,7 @@ struct Staged<'p> {
 }
 
 fn carry_out(plan: &PatchPlan, boundary: &Boundary, job: &mut CommitJob<'_>) -> Result<(), CommitError> {
-    // The whole boundary first: not even a directory is made for a patch that is refused.
+    // The whole boundary first: not even a directory is created for a refused patch.
     let area = Area::new(boundary);
     let places: Vec<_> = plan
         .slots
@@ -61,7 +61,7 @@ fn carry_out(plan: &PatchPlan, boundary: &Boundary, job: &mut CommitJob<'_>) -> 
             MissingFolders::Leave
         };
         let Some(spot) = job.spot(place, &slot.at.path, make)? else {
-            // The directory is gone: for a file that was not there and will not be, that is no difference.
+            // The directory is gone, which does not matter for a file that neither existed nor will.
             if slot.found.is_some() {
                 return Err(CommitError::Changed(slot.at.path.clone()));
             }
@@ -72,7 +72,7 @@ fn carry_out(plan: &PatchPlan, boundary: &Boundary, job: &mut CommitJob<'_>) -> 
             staged.push(stage(job, slot, spot)?);
         }
     }
-    // Files are put in place before any is removed, so that a crash in between loses none.
+    // Files are put in place before any is removed, so that a crash loses none.
     let (put, removed): (Vec<_>, Vec<_>) = staged.into_iter().partition(|staged| staged.temporary.is_some());
     for staged in put.iter().chain(&removed) {
         swap_in(job, staged)?;
@@ -80,7 +80,7 @@ fn carry_out(plan: &PatchPlan, boundary: &Boundary, job: &mut CommitJob<'_>) -> 
     Ok(())
 }
 
-/// The file must still be, to the byte, what the plan was made for.
+/// The file must still be identical to the one that was planned.
 fn unchanged(job: &CommitJob<'_>, slot: &TouchedFile, spot: &Spot) -> Result<(), CommitError> {
     let changed = || CommitError::Changed(slot.at.path.clone());
     job.kernel.step().map_err(|errno| io_at("read", &spot.path, errno))?;
@@ -100,7 +100,7 @@ fn stage<'p>(job: &mut CommitJob<'_>, slot: &'p TouchedFile, spot: Spot) -> Resu
     let Some(content) = &slot.now else { return Ok(Staged { slot, spot, temporary: None }) };
     let fail = |errno| io_at("write", &spot.path, errno);
     if slot.found.is_some() {
-        // A new file is put in the old one's place, which the kernel allows for a read-only file as well.
+        // A new file replaces the old one, which the kernel allows even for a read-only file.
         let flags = AtFlags::EACCESS;
         rustix::fs::accessat(job.directory(&spot), &spot.name, Access::WRITE_OK, flags).map_err(fail)?;
     }
@@ -117,7 +117,7 @@ fn write_temporary(
 ) -> Result<FileIdentity, Errno> {
     job.kernel.step()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // A file that will keep a mode is nobody else's to read until it has it.
+    // Private until its final mode is set.
     let mode = if content.permissions.is_some() { 0o600 } else { 0o666 };
     let fd = openat(job.directory(spot), name, flags, Mode::from_raw_mode(mode))?;
     job.made_temporary(spot, name);
@@ -140,7 +140,7 @@ fn give(file: impl AsFd, permissions: FilePermissions) -> Result<(), Errno> {
         let user = rustix::fs::Uid::from_raw(permissions.user);
         let group = rustix::fs::Gid::from_raw(permissions.group);
         if rustix::fs::fchown(file.as_fd(), Some(user), Some(group)).is_err() {
-            // Somebody else's file that we may write becomes ours; it must not run with our rights.
+            // Another user's file that we may write becomes ours; it must not run with our rights.
             mode &= 0o777;
         }
     }
@@ -149,7 +149,7 @@ fn give(file: impl AsFd, permissions: FilePermissions) -> Result<(), Errno> {
 
 fn swap_in(job: &mut CommitJob<'_>, staged: &Staged<'_>) -> Result<(), CommitError> {
     let spot = &staged.spot;
-    // A name that is taken or free against the plan means that somebody else was here.
+    // A name that is unexpectedly taken or free means a concurrent change.
     let fail = |doing| {
         move |errno| match errno {
             Errno::EXIST | Errno::NOENT => CommitError::Changed(spot.path.clone()),
@@ -161,7 +161,7 @@ fn swap_in(job: &mut CommitJob<'_>, staged: &Staged<'_>) -> Result<(), CommitErr
         (Some((temporary, new)), None) => return job.put(spot, temporary, *new).map_err(fail("create")),
         (None, _) => job.remove(spot).map_err(fail("delete"))?,
     };
-    // The file that was moved away must be the one checked a moment ago; if not, undo brings it back.
+    // The file that was moved away must be the one checked before; if not, undo restores it.
     let planned = staged.slot.found.as_ref().map(|found| found.identity);
     if displaced == planned { Ok(()) } else { Err(CommitError::Changed(spot.path.clone())) }
 }

@@ -1,4 +1,4 @@
-//! A commit that fails at any of its steps leaves everything as it was, with the newer system calls and without.
+//! A commit that fails at any step leaves everything as it was, with and without the newer system calls.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 

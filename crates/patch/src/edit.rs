@@ -1,23 +1,27 @@
-//! Applying the chunks of an update to the text of a file, in memory.
+//! Applies the chunks of an update to a file's text, in memory.
 
 use crate::patch::{PatchChunk, PatchLine};
 use crate::seek::Haystack;
 
-/// One line of a file and how it ends: `\n`, `\r\n`, or nothing on a last line without an ending.
+/// One line of a file with its ending: `
+///
+/// `, `\r
+///
+/// `, or none on the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileLine<'f> {
     pub(crate) text: &'f str,
     pub(crate) ending: &'f str,
 }
 
-/// Why the chunks do not fit the text.
+/// Why the chunks do not match the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
     Context(String),
     Lines(Vec<String>),
 }
 
-/// The text with every chunk applied. Kept lines keep their bytes; new lines end as their neighbours do.
+/// The text with every chunk applied. Kept lines keep their bytes; new lines end like their neighbours.
 pub(crate) fn edited(text: &str, chunks: &[PatchChunk]) -> Result<String, Misfit> {
     let lines = split(text);
     let mut edits = locate(&lines, chunks)?;
@@ -69,7 +73,7 @@ fn usual_ending(lines: &[FileLine<'_>]) -> &'static str {
     if with_return * 2 > ended { "\r\n" } else { "\n" }
 }
 
-/// A chunk with the place it was found at.
+/// A chunk with its position.
 struct Edit<'c> {
     start: usize,
     lines: std::borrow::Cow<'c, [PatchLine]>,
@@ -125,7 +129,7 @@ fn place<'c>(
     Err(Misfit::Lines(wanted(&chunk.lines).map(str::to_owned).collect()))
 }
 
-/// The chunk without a blank last wanted line, and without a blank last line on its other side.
+/// The chunk without a blank last line on either side.
 fn without_last_blank(lines: &[PatchLine]) -> Option<Vec<PatchLine>> {
     let mut shorter = lines.to_vec();
     let last_wanted = shorter.iter().rposition(|line| line.wanted().is_some())?;

@@ -34,7 +34,7 @@ pub enum HunkProblem {
     NoChunkMarker(String),
 }
 
-/// The patch does not fit what is on disk. Nothing was written.
+/// The patch does not match the disk. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     #[error("patch rejected: empty patch")]
@@ -65,7 +65,7 @@ pub enum PlanError {
     LinesNotFound { path: PathBuf, lines: String },
 }
 
-/// Why a patch text cannot be applied, in the words the model is told.
+/// Why a patch cannot be applied, worded for the model.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     #[error("patch rejected: empty patch")]
@@ -85,7 +85,7 @@ impl From<PlanError> for VerifyError {
     }
 }
 
-/// The plan could not be carried out. Every file is as it was, unless this is `NotRestored`.
+/// The plan could not be carried out. Every file is unchanged, except after `NotRestored`.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     #[error("patch rejected: {} is outside the writable area", shown(.0))]
@@ -102,7 +102,7 @@ pub enum CommitError {
     NotRestored { cause: Box<CommitError>, lost: Vec<Lost> },
 }
 
-/// A file that undo could not put back, and where its former content is.
+/// A file that undo could not restore, and the path of its former content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     pub path: PathBuf,

@@ -1,4 +1,4 @@
-//! Entry points for fuzzing; not part of the crate's promises.
+//! Entry points for fuzzing, not part of the public interface.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
-//! Which file it was that was read, so that another one in its place is noticed.
+//! The identity of a file that was read, so that a replacement is noticed.
 
 use std::io;
 
 use rustix::fs::{FileType, Mode, Stat};
 
-/// The metadata that tells one state of a file from another, apart from its bytes.
+/// The metadata that distinguishes two states of a file, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileIdentity {
     device: u64,
@@ -49,7 +49,7 @@ impl FileIdentity {
     }
 }
 
-/// Who may do what with a file.
+/// Owner and mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePermissions {
     pub(crate) mode: u32,
@@ -71,7 +71,7 @@ impl FilePermissions {
     }
 }
 
-/// The kind of thing behind a name that is not a regular file.
+/// The kind of a path that is not a regular file.
 pub(crate) enum NotRegular {
     Directory,
     Symlink,

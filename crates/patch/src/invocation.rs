@@ -1,8 +1,8 @@
-//! Telling a command line that is nothing but a patch from any other command line.
+//! Recognises command lines that consist of a patch.
 
 use crate::parse::looks_like_patch;
 
-/// The answer to the model about a patch that was sent as a command of its own.
+/// The answer to the model for a patch in place of a command.
 pub const IMPLICIT_REFUSAL: &str = "apply_patch verification failed: a patch is not a command; \
     call apply_patch with it: [\"apply_patch\", \"<patch>\"]";
 
@@ -11,13 +11,13 @@ pub const IMPLICIT_REFUSAL: &str = "apply_patch verification failed: a patch is 
 pub enum Invocation {
     /// Any other command.
     None,
-    /// Exactly one patch, to be applied in `dir`, which is relative to the command's own directory.
+    /// Exactly one patch, to be applied in `dir`, relative to the command's directory.
     Patch { text: String, dir: Option<String> },
-    /// A patch where a command should be; it must be refused.
+    /// A patch in place of a command, which must be refused.
     Implicit,
 }
 
-/// Reads a command line. Only what is certain to be one patch and nothing else counts as one.
+/// Parses a command line. Only what is certainly one patch and nothing else counts.
 #[must_use]
 pub fn invocation(argv: &[String]) -> Invocation {
     match argv {
@@ -48,7 +48,7 @@ fn script_of(script: &str) -> Invocation {
     }
 }
 
-/// Reads `[cd DIR &&] apply_patch <<'X' … X` and nothing else of the shell's language.
+/// Parses `[cd DIR &&] apply_patch <<'X' … X` and nothing else of the shell's syntax.
 struct Scanner<'s> {
     rest: &'s str,
 }
@@ -99,7 +99,7 @@ impl<'s> Scanner<'s> {
         self.rest = self.rest.trim_start_matches([' ', '\t', '\n']);
     }
 
-    /// Characters that mean only themselves to every shell.
+    /// Characters without a special meaning in any shell.
     fn word(&mut self) -> Option<&'s str> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_./-+@%,:".contains(c) || !c.is_ascii();
         let end = self.rest.find(|c| !plain(c)).unwrap_or(self.rest.len());
@@ -121,7 +121,7 @@ impl<'s> Scanner<'s> {
             '"' => self.quoted('"').filter(|text| !text.contains(['$', '`', '\\', '!']))?,
             _ => self.word()?,
         };
-        // An option or `cd -` would lead somewhere that is not written here.
+        // An option or `cd -` would lead to an unknown directory.
         (!dir.is_empty() && !dir.starts_with('-')).then(|| dir.to_owned())
     }
 
@@ -145,7 +145,7 @@ impl<'s> Scanner<'s> {
             }
             text.push(line);
         }
-        // Whatever comes after the document would be a second command.
+        // Text after the document would be a second command.
         lines.all(|line| line.trim().is_empty()).then(|| text.join("\n"))
     }
 }

@@ -1,4 +1,4 @@
-//! One commit under way: the directories it holds open, and how each of its steps is taken back.
+//! A commit in progress: its open directories, and how to undo each step.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -15,7 +15,7 @@ use crate::kernel::{AS_DIRECTORY, Exchange, Kernel};
 use crate::place::TrustedPlace;
 use crate::read::state;
 
-/// A name in a directory that is held open, so that nobody can put another directory in its place.
+/// A name in an open directory, so that the directory cannot be replaced.
 #[derive(Debug, Clone)]
 pub(crate) struct Spot {
     pub(crate) dir: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Spot {
     pub(crate) path: PathBuf,
 }
 
-/// A step that was taken, as what takes it back.
+/// A completed step, as its undo.
 #[derive(Debug)]
 enum Undo {
     RemoveDirectory(Spot),
@@ -70,7 +70,7 @@ impl<'k> CommitJob<'k> {
         &self.open[spot.dir]
     }
 
-    /// Opens the directory of a place. Missing ones are made if `make` is set; otherwise there is none.
+    /// Opens the directory of a place. With `make`, creates missing ones; otherwise returns none.
     pub(crate) fn spot(
         &mut self,
         place: &TrustedPlace,
@@ -146,7 +146,7 @@ impl<'k> CommitJob<'k> {
                 name: name.to_owned(),
                 path: path.to_owned(),
             })),
-            // Somebody was quicker; then it is theirs, and stays.
+            // Created concurrently by another process, so it stays.
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
@@ -154,19 +154,19 @@ impl<'k> CommitJob<'k> {
         self.kernel.open_beneath(self.open[above].as_fd(), Path::new(name), AS_DIRECTORY)
     }
 
-    /// A name that no file has; the caller makes the file at once.
+    /// An unused name; the caller creates the file at once.
     pub(crate) fn temporary_name(&self) -> Result<OsString, Errno> {
         let mut bytes = [0; 12];
         self.random.fill(&mut bytes).map_err(|_| Errno::IO)?;
         Ok(format!(".patch-{}.tmp", data_encoding::HEXLOWER.encode(&bytes)).into())
     }
 
-    /// From now on the temporary file is removed if the commit fails.
+    /// Removes the temporary file if the commit fails.
     pub(crate) fn made_temporary(&mut self, spot: &Spot, name: &OsStr) {
         self.undo.push(Undo::RemoveTemporary { dir: spot.dir, name: name.to_owned() });
     }
 
-    /// Puts the new file where none is.
+    /// Puts the new file where none exists.
     pub(crate) fn put(&mut self, spot: &Spot, temporary: &OsStr, new: FileIdentity) -> Result<(), Errno> {
         self.kernel.step()?;
         self.kernel.rename_new(&self.open[spot.dir], temporary, &spot.name)?;
@@ -174,7 +174,7 @@ impl<'k> CommitJob<'k> {
         Ok(())
     }
 
-    /// Puts the new file in the place of the former one, and tells what was found there.
+    /// Replaces the former file by the new one, and returns the former one's identity.
     pub(crate) fn replace(
         &mut self,
         spot: &Spot,
@@ -196,7 +196,7 @@ impl<'k> CommitJob<'k> {
         }
     }
 
-    /// Takes the file away, to a temporary name for now, and tells what it was.
+    /// Moves the file to a temporary name, and returns its identity.
     pub(crate) fn remove(&mut self, spot: &Spot) -> Result<Option<FileIdentity>, Errno> {
         let temporary = self.temporary_name()?;
         self.kernel.step()?;
@@ -206,24 +206,24 @@ impl<'k> CommitJob<'k> {
         state(&self.open[spot.dir], &temporary)
     }
 
-    /// Everything is in place: the former files go.
+    /// Everything is in place: removes the former files.
     pub(crate) fn finish(self) {
         for step in &self.undo {
             if let Undo::SwapBack { spot, temporary, .. } | Undo::PutBack { spot, temporary } = step {
-                // The patch stands; a former file that cannot be removed is only in the way.
+                // The patch is complete; a former file that cannot be removed is harmless.
                 let _ = rustix::fs::unlinkat(&self.open[spot.dir], temporary, AtFlags::empty());
             }
         }
     }
 
-    /// Takes every step back, the last one first. Returns what could not be restored.
+    /// Undoes every step, last first. Returns what could not be restored.
     pub(crate) fn undo(mut self) -> Vec<Lost> {
         self.kernel.calm();
         let mut lost: Vec<(usize, OsString, Lost)> = Vec::new();
         while let Some(step) = self.undo.pop() {
             match step {
                 Undo::RemoveDirectory(spot) => {
-                    // Not empty means that somebody else uses it by now.
+                    // Fails if it is not empty, because another process uses it.
                     let _ = rustix::fs::unlinkat(&self.open[spot.dir], &spot.name, AtFlags::REMOVEDIR);
                 }
                 Undo::RemoveTemporary { dir, name } => {
@@ -267,14 +267,14 @@ impl<'k> CommitJob<'k> {
     }
 }
 
-/// How directories that are not there are treated.
+/// How missing directories are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MissingFolders {
     Make,
     Leave,
 }
 
-/// Whether some component of the path is a symbolic link; only for choosing the right words.
+/// Whether a component of the path is a symbolic link; only for the error message.
 fn is_link(root: &OwnedFd, path: &Path) -> bool {
     path.ancestors().filter(|part| !part.as_os_str().is_empty()).any(|part| {
         rustix::fs::statat(root, part, AtFlags::SYMLINK_NOFOLLOW)

@@ -1,4 +1,4 @@
-//! The system calls a patch rests on, with a stand-in for each that an older kernel lacks.
+//! The system calls of a patch, with a fallback for each that older kernels lack.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -8,10 +8,10 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
 
-/// Opens a directory for nothing but reaching what is in it.
+/// Opens a directory only to reach its entries.
 pub(crate) const AS_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The abilities of the kernel, and, in tests, when it fails.
+/// The kernel's features and, in tests, its planned failure.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     has_openat2: Cell<bool>,
@@ -32,7 +32,7 @@ impl Kernel {
         Self { has_openat2: Cell::new(false), has_exchange: Cell::new(false), steps_left: Cell::new(None) }
     }
 
-    /// The same kernel, failing at step `steps` and ever after.
+    /// The same kernel, failing from step `steps` on.
     #[cfg(test)]
     pub(crate) fn failing_after(self, steps: usize) -> Self {
         self.steps_left.set(Some(steps));
@@ -57,23 +57,23 @@ impl Kernel {
         }
     }
 
-    /// Undoing must not meet the planned failure: it stands for a fault that has passed.
+    /// Undo runs without the planned failure, which stands for a temporary fault.
     pub(crate) fn calm(&self) {
         if self.steps_left.get().is_some() {
             self.steps_left.set(Some(usize::MAX));
         }
     }
 
-    /// Opens a path beneath a directory; no component may be a symbolic link or lead upwards.
+    /// Opens a path in a directory; no component may be a symbolic link or `..`.
     pub(crate) fn open_beneath(&self, root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         if self.has_openat2.get() {
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
-                // Filters of containers answer with "not permitted" to calls they do not know.
+                // Container filters return "not permitted" for unknown calls.
                 Err(Errno::NOSYS | Errno::PERM) => self.has_openat2.set(false),
-                // The kernel could not rule out a race; the walk has none.
+                // The kernel could not exclude a race; the walk has none.
                 Err(Errno::AGAIN) => {}
                 answer => return answer,
             }
@@ -81,7 +81,7 @@ impl Kernel {
         walk(root, path, flags)
     }
 
-    /// Swaps two names of one directory, or says that this kernel or file system cannot.
+    /// Swaps two names of one directory, or reports that kernel or file system cannot.
     pub(crate) fn exchange(&self, dir: &OwnedFd, one: &OsStr, other: &OsStr) -> Result<Exchange> {
         if !self.has_exchange.get() {
             return Ok(Exchange::Unsupported);

@@ -1,5 +1,5 @@
-//! Owns patches: the grammar, finding the place, planning whole, applying with undo, and unified diffs.
-//! Must not know threads or approvals.
+//! Owns patches: the grammar, matching, planning as a whole, applying with undo, and unified diffs. Must not know
+//! threads or approvals.
 
 mod applied;
 mod boundary;

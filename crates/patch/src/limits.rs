@@ -1,16 +1,16 @@
-//! The sizes beyond which a patch is refused, each written once.
+//! The limits of a patch.
 
-/// The largest file a patch may read or leave.
+/// Limit of a file, before and after.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The most that all files of one patch may hold together.
+/// Limit of all files of one patch together.
 pub const MAX_TOTAL_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The longest name of one file or directory; what Linux file systems hold.
+/// Limit of a file name on Linux.
 pub(crate) const MAX_NAME_BYTES: usize = 255;
 
-/// The longest path; what Linux system calls take.
+/// Limit of a path in Linux system calls.
 pub(crate) const MAX_PATH_BYTES: usize = 4095;
 
-/// How much of the wanted lines an error repeats.
+/// Limit of the wanted lines in an error.
 pub(crate) const MAX_QUOTED_BYTES: usize = 4_000;

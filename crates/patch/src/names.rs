@@ -1,4 +1,4 @@
-//! Names as people see them: characters that could mislead the eye are written out.
+//! Escapes names for display: characters that could mislead are written as codes.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Reading the text of a patch.
+//! Parses the text of a patch.
 
 use crate::error::{HunkProblem, ParseError};
 use crate::patch::{Hunk, Patch, PatchChunk, PatchLine};
@@ -11,10 +11,11 @@ const UPDATE: &str = "*** Update File: ";
 const MOVE: &str = "*** Move to: ";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Reads a patch. A here-document wrapper around it, which models like to leave, is taken off.
+/// Parses a patch. Removes a here-document wrapper, which models often add.
 ///
 /// # Errors
-/// Says what is missing, or which line does not belong where it is.
+///
+/// Names what is missing, or which line is misplaced.
 pub fn parse(text: &str) -> Result<Patch, ParseError> {
     let lines: Vec<&str> = text.trim().lines().collect();
     let (body, first) = body(&lines).or_else(|error| unwrapped(&lines).ok_or(error))?;
@@ -26,7 +27,7 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
     Ok(Patch { hunks })
 }
 
-/// Whether the text claims to be a patch, sound or not.
+/// Whether the text claims to be a patch, valid or not.
 pub(crate) fn looks_like_patch(text: &str) -> bool {
     text.trim_start().lines().next().is_some_and(|line| line.trim() == BEGIN)
 }
@@ -57,7 +58,7 @@ fn unwrapped<'a, 't>(lines: &'a [&'t str]) -> Option<(&'a [&'t str], usize)> {
 struct PatchReader<'a, 't> {
     lines: &'a [&'t str],
     at: usize,
-    /// The number of the first line, as a person counts the lines of the whole text.
+    /// The number of the first line, counted in the whole text.
     first: usize,
 }
 

@@ -1,12 +1,12 @@
-//! A patch as data: what was written, before anything is looked up on disk.
+//! A patch as data, before anything is read from disk.
 
-/// A parsed patch. Hunks take effect in order, each seeing what the ones before it left.
+/// A parsed patch. Hunks apply in order, each to the result of the previous ones.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Patch {
     pub hunks: Vec<Hunk>,
 }
 
-/// The change to one file. Paths are as written, relative to a base chosen later, or absolute.
+/// The change to one file. Paths are as written: relative to a base, or absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hunk {
     Add { path: String, content: String },
@@ -43,7 +43,7 @@ pub enum PatchLine {
 }
 
 impl PatchLine {
-    /// The text that must be in the file, if this line asks for any.
+    /// The text that must be in the file, if any.
     pub(crate) fn wanted(&self) -> Option<&str> {
         match self {
             Self::Keep(text) | Self::Old(text) => Some(text),
@@ -51,7 +51,7 @@ impl PatchLine {
         }
     }
 
-    /// The text that will be in the file, if this line leaves any.
+    /// The text that the line leaves in the file, if any.
     pub(crate) fn left(&self) -> Option<&str> {
         match self {
             Self::Keep(text) | Self::New(text) => Some(text),

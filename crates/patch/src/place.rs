@@ -1,4 +1,4 @@
-//! Which root a target is reached from, and by which path beneath it.
+//! The root of a target, and its path inside that root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use crate::boundary::{Boundary, folded, protects};
 use crate::error::CommitError;
 use crate::resolve::ResolvedTarget;
 
-/// A directory that is trusted as it is, and the way from there, on which nothing is.
+/// A trusted directory, and an untrusted path inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrustedPlace {
     pub(crate) root: PathBuf,
     pub(crate) beneath: PathBuf,
 }
 
-/// A boundary with its roots looked up once.
+/// A boundary with resolved roots.
 pub(crate) struct Area<'b> {
     boundary: &'b Boundary,
     spelled: Vec<PathBuf>,
-    /// The same roots under their real names, for a working directory that is spelled another way.
+    /// The resolved roots, for a working directory with another spelling.
     real: Vec<PathBuf>,
     /// The closed paths, under both names.
     closed: Vec<PathBuf>,
@@ -63,8 +63,8 @@ impl<'b> Area<'b> {
 }
 
 impl TrustedPlace {
-    /// Whether some folder on the way is one that git takes its settings and hooks from, whatever its name: that of a
-    /// bare repository, of a submodule, or one that a `.git` file leads to.
+    /// Whether a folder on the path contains git settings and hooks, under any name: a bare repository, a submodule, or
+    /// the target of a `.git` file.
     fn is_in_git_folder(&self) -> bool {
         let ways = self.beneath.ancestors().skip(1);
         ways.map(|way| self.root.join(way)).any(|folder| {
@@ -74,8 +74,8 @@ impl TrustedPlace {
     }
 }
 
-/// Every root that holds the path, the outermost first: what lies beneath that one may be changed by others, so
-/// an inner root is not to be trusted to be where it was.
+/// Every root that contains the path, outermost first: other processes may change what is inside that one, so an inner
+/// root may have moved.
 fn outermost_first(roots: &[PathBuf], path: &Path) -> Vec<TrustedPlace> {
     let mut places: Vec<TrustedPlace> = roots.iter().filter_map(|root| beneath(root, path)).collect();
     places.sort_by_key(|place| place.root.as_os_str().len());

@@ -1,4 +1,4 @@
-//! Working out, before anything is written, what a patch will leave in every file.
+//! Plans the resulting content of every file, before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,10 +25,10 @@ use crate::resolve::Resolver;
 use crate::slot::{Content, TouchedFile};
 use crate::{commit, parse};
 
-/// The effects of a patch, worked out against the disk as it was. Exactly the plan that is checked is committed.
+/// The planned effects of a patch on the current disk. Exactly the checked plan is committed.
 #[derive(Debug)]
 pub struct PatchPlan {
-    /// By real path, so that two spellings of one file meet.
+    /// By resolved path, so that two spellings of one file meet.
     pub(crate) slots: BTreeMap<PathBuf, TouchedFile>,
     operations: Vec<(char, String)>,
     digest: [u8; 32],
@@ -60,8 +60,8 @@ pub fn plan(patch: &Patch, base: &Path) -> Result<PatchPlan, PlanError> {
 }
 
 impl PatchPlan {
-    /// Every file the patch touches, as an absolute path, destinations of moves included. A file that is reached
-    /// through a symbolic link is named twice: as spelled, and where it really is.
+    /// Every file of the patch as an absolute path, including destinations of moves. A file behind a symbolic link is
+    /// listed twice: as spelled, and resolved.
     pub fn targets(&self) -> impl Iterator<Item = &Path> {
         self.slots.values().flat_map(|slot| {
             let real = slot.at.linked.then_some(slot.at.real.as_path());
@@ -87,8 +87,8 @@ impl PatchPlan {
         text
     }
 
-    /// Names the patch, its targets and the exact state of every file it was planned against. Two plans with one
-    /// digest do the same, so an approval of this digest is an approval of exactly this.
+    /// Covers the patch, its targets and the exact state of every planned file. Equal digests mean equal effects, so
+    /// approving the digest approves exactly this.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         self.digest
@@ -113,7 +113,7 @@ impl PatchPlan {
     }
 }
 
-/// The reason a file is read; decides how a failure is worded.
+/// Why a file is read, for the error message.
 #[derive(Clone, Copy)]
 enum ReadPurpose {
     Add,
@@ -189,7 +189,7 @@ impl Planner {
         Ok(())
     }
 
-    /// The slot of a path, read from disk when it is met for the first time.
+    /// The slot of a path, read from disk on first use.
     fn slot(&mut self, written: &str, purpose: ReadPurpose) -> Result<&mut TouchedFile, PlanError> {
         let at = self.resolver.resolve(written)?;
         let key = at.real.clone();
@@ -208,7 +208,7 @@ impl Planner {
         if self.held > MAX_TOTAL_BYTES { Err(PlanError::TooMuch) } else { Ok(()) }
     }
 
-    /// No file may lie beneath another file, whether that one is to be made or to be removed.
+    /// No file may be inside another file, including new and removed ones.
     fn check_nesting(&self) -> Result<(), PlanError> {
         let files: BTreeSet<&Path> = self
             .slots

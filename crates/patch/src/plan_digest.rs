@@ -1,4 +1,4 @@
-//! The digest an approval binds to.
+//! The digest that an approval covers.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use ring::digest::{Context, SHA256, digest as hash};
 use crate::patch::{Hunk, Patch, PatchLine};
 use crate::slot::TouchedFile;
 
-/// Every field is preceded by its length, so that no two plans read alike.
+/// Every field is preceded by its length, so that no two plans have the same input.
 struct DigestFields(Context);
 
 impl DigestFields {

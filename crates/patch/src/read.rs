@@ -1,4 +1,4 @@
-//! Reading a file for a plan: only regular ones, never more than the limit, never hanging.
+//! Reads a file for a plan: only regular ones, up to the limit, without blocking.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::identity::{FileIdentity, FilePermissions, NotRegular, regular};
 use crate::kernel::Kernel;
 use crate::limits::MAX_FILE_BYTES;
 
-/// A file as it was found.
+/// A file with its content.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundFile {
     pub(crate) bytes: Arc<[u8]>,
@@ -34,13 +34,13 @@ impl From<Errno> for FileReadError {
     }
 }
 
-/// Reads the file beneath a directory; none when there is none.
+/// Reads the file in a directory; none if it does not exist.
 pub(crate) fn read(
     kernel: &Kernel,
     root: impl AsFd,
     path: &Path,
 ) -> Result<Option<FoundFile>, FileReadError> {
-    // Looked at before it is opened for reading: opening a device can have effects.
+    // Checked before it is opened: opening a device can have effects.
     match look(kernel, root.as_fd(), path) {
         Ok(stat) => check(&stat)?,
         Err(Errno::NOENT) => return Ok(None),
@@ -72,7 +72,7 @@ fn check(stat: &Stat) -> Result<(), FileReadError> {
     if FileIdentity::of(stat).length() > MAX_FILE_BYTES { Err(FileReadError::TooLarge) } else { Ok(()) }
 }
 
-/// The state of a name in a directory, links not followed; none when the name is free.
+/// The state of a name in a directory, without following links; none if it is free.
 pub(crate) fn state(dir: impl AsFd, name: impl rustix::path::Arg) -> Result<Option<FileIdentity>, Errno> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(FileIdentity::of(&stat))),

@@ -1,4 +1,4 @@
-//! From a path as written to the place on disk it means.
+//! Resolves written paths.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,18 +10,18 @@ use crate::error::PlanError;
 use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::names::shown_text;
 
-/// A target: how it is spelled, and where that leads.
+/// A target: its spelling and its resolved path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedTarget {
-    /// The written path joined to the base, `..` folded by spelling.
+    /// The written path joined to the base, `..` removed as text.
     pub(crate) path: PathBuf,
     /// The same place without any symbolic link among its directories.
     pub(crate) real: PathBuf,
-    /// Whether a link other than one in the base itself was followed.
+    /// Whether a link other than one in the base was followed.
     pub(crate) linked: bool,
 }
 
-/// Resolves the paths of one patch, looking at each directory once.
+/// Resolves the paths of one patch, each directory once.
 pub(crate) struct Resolver {
     base: PathBuf,
     real_base: PathBuf,
@@ -60,7 +60,7 @@ impl Resolver {
         Ok(ResolvedTarget { path, real, linked })
     }
 
-    /// Where a directory really is. What does not exist yet is taken as spelled.
+    /// The resolved directory. A missing part is kept as spelled.
     fn real_directory(&mut self, directory: &Path) -> Result<PathBuf, PlanError> {
         if let Some(real) = self.real_directories.get(directory) {
             return Ok(real.clone());
@@ -87,7 +87,7 @@ impl Resolver {
     }
 }
 
-/// Refuses names that no file should have, before the disk is asked.
+/// Refuses invalid names before the disk is read.
 fn check_name(written: &str) -> Result<(), PlanError> {
     let bad = |why| Err(PlanError::BadPath { shown: shown_text(shortened(written)), why });
     if written.trim().is_empty() {

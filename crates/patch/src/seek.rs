@@ -1,4 +1,4 @@
-//! Finding lines in a file: exactly first, then with less and less regard to white space and typography.
+//! Finds lines in a file: exactly first, then with less regard for white space and typography.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::edit::FileLine;
 
-/// How many lines are compared one by one before an index is worth its making.
+/// The number of linear comparisons before building an index pays off.
 const COMPARISONS: usize = 1_000_000;
 
 /// How strictly lines are compared.
@@ -30,7 +30,7 @@ pub(crate) struct Haystack<'f> {
     lines: &'f [FileLine<'f>],
     folded: OnceCell<Vec<String>>,
     comparisons: Cell<usize>,
-    /// For each strictness, where the lines of one hash are.
+    /// For each strictness, the lines by hash.
     indexes: [OnceCell<HashMap<u64, Vec<usize>>>; 4],
     hasher: RandomState,
 }
@@ -46,14 +46,13 @@ impl<'f> Haystack<'f> {
         }
     }
 
-    /// The first place at or after `from` where the wanted lines are; the whole file is tried at one
-    /// strictness before the next.
+    /// The first match at or after `from`; the whole file is searched at one strictness before the next.
     pub(crate) fn find(&self, wanted: &[&str], from: usize) -> Option<usize> {
         let last = self.lines.len().checked_sub(wanted.len())?;
         self.find_between(wanted, from, last)
     }
 
-    /// The place at the very end of the file, if the wanted lines are there and nothing before `from` is needed.
+    /// The match at the very end of the file, if it starts at or after `from`.
     pub(crate) fn find_at_end(&self, wanted: &[&str], from: usize) -> Option<usize> {
         let last = self.lines.len().checked_sub(wanted.len()).filter(|last| *last >= from)?;
         self.find_between(wanted, last, last)
@@ -103,7 +102,7 @@ impl<'f> Haystack<'f> {
         answer
     }
 
-    /// Finds the rarest of the wanted lines first.
+    /// Searches the rarest of the wanted lines first.
     fn look_up(&self, strictness: Strictness, wanted: &[&str], from: usize, last: usize) -> Option<usize> {
         let index = self.indexes[strictness as usize].get_or_init(|| {
             let mut index: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -126,7 +125,7 @@ impl<'f> Haystack<'f> {
             .find(|start| wanted.iter().enumerate().all(|(n, line)| self.key(strictness, start + n) == *line))
     }
 
-    /// The text that a line is compared by.
+    /// The text of a line for comparisons.
     fn key(&self, strictness: Strictness, at: usize) -> &str {
         if strictness == Strictness::Folded {
             let fold_all = || self.lines.iter().map(|line| fold(line.text)).collect();
@@ -139,7 +138,7 @@ impl<'f> Haystack<'f> {
 enum SearchAnswer {
     Found(usize),
     Absent,
-    /// Nothing was found before this line, and the comparisons are used up.
+    /// No match before this line, and the limit of comparisons is reached.
     TooLong(usize),
 }
 

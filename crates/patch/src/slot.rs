@@ -1,4 +1,4 @@
-//! One file of a plan: what was found, and what it is to become.
+//! One file of a plan: its former and its new content.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(crate) struct TouchedFile {
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) bytes: Arc<[u8]>,
-    /// None for a new file, which gets what the process's mask leaves.
+    /// None for a new file, which gets the process's default mode.
     pub(crate) permissions: Option<FilePermissions>,
-    /// The real path of the file on disk that this one descends from by updates and moves.
+    /// The resolved path of the file on disk that this one derives from by updates and moves.
     pub(crate) origin: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ impl TouchedFile {
         Self { at, found, now }
     }
 
-    /// Whether carrying out the plan changes the file at all.
+    /// Whether the plan changes the file.
     pub(crate) fn changes(&self) -> bool {
         match (&self.found, &self.now) {
             (None, None) => false,
@@ -46,7 +46,7 @@ impl TouchedFile {
         }
     }
 
-    /// Whether the content came here by a move from another file that was on disk.
+    /// The file on disk that was moved here, if any.
     pub(crate) fn moved_from(&self) -> Option<&PathBuf> {
         self.now.as_ref()?.origin.as_ref().filter(|origin| **origin != self.at.real)
     }

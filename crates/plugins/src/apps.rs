@@ -1,5 +1,5 @@
-//! Apps of installed plugins, as clients see them. An app is connected and used at the service of a ChatGPT account;
-//! nothing here asks that service.
+//! Apps of installed plugins, for clients. An app is connected and used through the service of a ChatGPT account, which
+//! is not called here.
 
 use config::ResolvedConfig;
 use protocol::{AppInfo, AppSummary, AppsListParams, AppsListResponse};
@@ -8,7 +8,7 @@ use toml::Table;
 use crate::bundle::{PluginApp, plugin_apps};
 use crate::installed::active_plugins;
 
-/// The apps of all plugins that are switched on, by name. Two plugins that use one app share its entry.
+/// The apps of all enabled plugins, by name. Two plugins with the same app share its entry.
 pub fn apps(config: &ResolvedConfig) -> Vec<AppInfo> {
     let mut apps: Vec<AppInfo> = Vec::new();
     for plugin in active_plugins(config) {
@@ -26,13 +26,13 @@ pub fn apps(config: &ResolvedConfig) -> Vec<AppInfo> {
     apps
 }
 
-/// An app in the description of its plugin. Whether it is connected already is known to the service alone.
+/// An app in its plugin's description. Only the service knows whether it is connected.
 pub fn app_summary(app: PluginApp) -> AppSummary {
     let install_url = Some(install_url(&app.name, &app.id));
     AppSummary { id: app.id, name: app.name, description: None, install_url, needs_auth: true }
 }
 
-/// One page of the list, or what is wrong with the cursor.
+/// One page of the list, or the problem with the cursor.
 pub fn app_page(mut apps: Vec<AppInfo>, params: &AppsListParams) -> Result<AppsListResponse, String> {
     let start = match &params.cursor {
         None => 0,
@@ -67,7 +67,7 @@ fn info(config: &ResolvedConfig, name: String, id: String, plugin: &str) -> AppI
     }
 }
 
-/// `[apps.ID] enabled`, else `[apps._default] enabled`. Requirements switch an app off for good.
+/// `[apps.ID] enabled`, else `[apps._default] enabled`. Requirements can disable an app.
 fn is_enabled(config: &ResolvedConfig, id: &str) -> bool {
     let said = |apps: &Table, key: &str| apps.get(key)?.get("enabled")?.as_bool();
     let required = config.requirements.apps.as_ref().and_then(|apps| said(apps, id));

@@ -1,4 +1,4 @@
-//! Contents of installed plugins beside skills: MCP servers and apps.
+//! Contents of installed plugins other than skills: MCP servers and apps.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ pub struct PluginApp {
     pub id: String,
 }
 
-/// The servers of all plugins that are switched on, as tables of `[mcp_servers]`. Of two with one name the first is
-/// taken; each says which plugin it is of.
+/// The servers of all enabled plugins, as tables of `[mcp_servers]`, each with its plugin. Of two with the same name
+/// the first counts.
 pub fn mcp_servers(config: &ResolvedConfig) -> Vec<(String, toml::Table, String)> {
     let mut all: Vec<(String, toml::Table, String)> = Vec::new();
     for plugin in active_plugins(config) {
@@ -64,7 +64,7 @@ pub fn plugin_apps(folder: &Path, manifest: &Manifest) -> Vec<PluginApp> {
     apps.into_iter().filter_map(app).collect()
 }
 
-/// The object under `key` of a file of the plugin. No file means none.
+/// The object under `key` in a file of the plugin. Empty without the file.
 fn entries(folder: &Path, named: Option<&Path>, usual: &str, key: &str) -> Map<String, Value> {
     let file = folder.join(named.unwrap_or(Path::new(usual)));
     let read = reader_of(folder).and_then(|reader| match reader.read_whole(&file, MAX_JSON_BYTES) {
@@ -87,7 +87,7 @@ fn entries(folder: &Path, named: Option<&Path>, usual: &str, key: &str) -> Map<S
 
 fn table_of(folder: &Path, server: Value) -> Result<toml::Table, String> {
     let Value::Object(mut server) = server else { return Err("it is not an object".to_owned()) };
-    // Keys of other programs that say nothing here.
+    // Keys of other programs without effect here.
     for key in ["type", "oauth"] {
         server.remove(key);
     }

@@ -1,4 +1,4 @@
-//! Copies of plugins: plain files and folders, bounded in number and size. Nothing but bytes is taken over.
+//! Copies of plugins: plain files and folders, limited in number and size.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 32;
 const MAX_FILE_BYTES: u64 = 32 << 20;
 const MAX_BYTES: u64 = 256 << 20;
-/// Of a repository, not of a plugin.
+/// Belongs to the repository, not to the plugin.
 const SKIPPED: &str = ".git";
 
 struct Copying {
@@ -20,8 +20,8 @@ struct Copying {
     bytes: u64,
 }
 
-/// Copies everything in `from` to `to`, which must not exist. Fails at the first thing that a plugin cannot have: links,
-/// pipes, devices, too much of anything. What was copied by then stays; the caller throws it away.
+/// Copies everything in `from` to `to`, which must not exist. Fails at the first unsupported entry: links, pipes,
+/// devices, or too much of anything. A partial copy stays; the caller removes it.
 pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
     let reader = Reader::default().beneath(from).map_err(|error| error.to_string())?;
     let mut copying = Copying { reader, files: 0, bytes: 0 };
@@ -36,7 +36,7 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 impl Copying {
-    /// Returns the folders in it, which are still to copy.
+    /// Returns its subfolders, which are still to be copied.
     fn folder(&mut self, from: &Path, to: &Path) -> Result<Vec<(PathBuf, PathBuf)>, String> {
         DirBuilder::new().mode(0o700).create(to).map_err(|error| format!("{}: {error}", to.display()))?;
         let listing = self.reader.list(from, MAX_FILES).map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ impl Copying {
 
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), String> {
         let opened = self.reader.open(from).map_err(|error| error.to_string())?;
-        // Whoever may run it may run the copy. Nothing else of its mode counts.
+        // Of the mode, only the owner's execute bit is copied.
         let is_program = opened.metadata.permissions().mode() & 0o100 != 0;
         let mode = if is_program { 0o700 } else { 0o600 };
         let failed = |error: io::Error| format!("{}: {error}", to.display());
@@ -84,28 +84,28 @@ impl Copying {
     }
 }
 
-/// Makes a folder for its owner alone, with those above it.
+/// Creates a folder and its missing parents, for their owner only.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// A folder that is thrown away unless it is moved somewhere.
+/// A temporary folder, removed on drop unless it was moved.
 #[derive(Debug)]
 pub(crate) struct Staging(pub(crate) PathBuf);
 
 impl Staging {
-    /// Beneath `plugins` of the state folder, so that a move is a rename.
+    /// In `plugins` of the state folder, so that a move is a rename.
     pub(crate) fn new(state: &Path) -> io::Result<Self> {
         static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = state.join("plugins/staging").join(format!("{}-{count}", std::process::id()));
-        // A leftover of a process that had our id and died.
+        // Left by a process with our id that died.
         let _ = fs::remove_dir_all(&folder);
         make_folder(&folder)?;
         Ok(Self(folder))
     }
 
-    /// Puts a folder of it at `to`, in place of whatever is there.
+    /// Moves a folder of it to `to`, replacing what is there.
     pub(crate) fn put(&self, name: &str, to: &Path) -> io::Result<()> {
         if let Some(parent) = to.parent() {
             make_folder(parent)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use config::ConfigError;
 
-/// In the words that known clients show. Each names what it is about.
+/// The messages that existing clients show. Each names its subject.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PluginError {
     #[error("plugins feature is disabled")]
@@ -21,12 +21,12 @@ pub enum PluginError {
     NotAvailable { plugin: String, marketplace: String },
     #[error("plugin source path is not a directory: {}", .0.display())]
     NoSource(PathBuf),
-    /// Its files are not what a plugin is made of.
+    /// The plugin's files are invalid.
     #[error("plugin `{plugin}`: {problem}")]
     Content { plugin: String, problem: String },
     #[error("plugin `{plugin}` could not be fetched from {url}: {problem}")]
     Git { plugin: String, url: String, problem: String },
-    /// This machine failed.
+    /// An error of this machine.
     #[error("plugin `{plugin}` could not be stored: {problem}")]
     Store { plugin: String, problem: String },
     #[error("the configuration could not be written: {0}")]

@@ -1,5 +1,5 @@
-//! Plugins from git repositories, at one commit. Git runs with no settings but those given here, so nothing that a
-//! repository or its address names is started: no hooks, filters, submodules, helpers or other transports.
+//! Plugins from git repositories, at one commit. Git runs only with the settings given here, so that nothing named by a
+//! repository or its address is started: no hooks, filters, submodules, helpers or other transports.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,14 +19,14 @@ use crate::manifest::below;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
-/// Of everything that is fetched for one plugin.
+/// Limit of a fetch.
 const MAX_BYTES: u64 = 512 << 20;
 const MAX_SHOWN: u64 = 4 << 10;
-/// The transports of addresses that may be used.
+/// The allowed transports.
 const SCHEMES: [&str; 3] = ["https://", "ssh://", "file://"];
 const COMMIT_DIGITS: usize = 40;
 
-/// Settings that hold whatever a repository says. Each is given on the command line, which wins over files.
+/// Settings that override a repository's. Given on the command line, which takes precedence over files.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -87,13 +87,13 @@ impl GitSource {
     }
 }
 
-/// The files of one commit, kept by the name of the commit: whoever names it gets the same files.
+/// The files of one commit, stored under the commit's name.
 #[derive(Debug)]
 pub(crate) struct Checkout<'a> {
     state: &'a Path,
     plugin: &'a str,
     source: &'a GitSource,
-    /// Folders that commands can write to.
+    /// Folders that commands can write.
     writable: Vec<PathBuf>,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Checkout<'a> {
         self.source.folder.as_ref().map_or_else(|| tree.to_owned(), |folder| tree.join(folder))
     }
 
-    /// Where the plugin is once it is here.
+    /// The plugin's folder after fetching.
     pub(crate) fn folder(&self) -> PathBuf {
         self.folder_in(&self.kept())
     }
@@ -164,19 +164,19 @@ impl<'a> Checkout<'a> {
     }
 }
 
-/// Where commands of git run, in an environment of its own.
+/// The folder and environment of git commands.
 #[derive(Debug)]
 struct GitRoom<'a> {
     staging: &'a Path,
-    /// Where git and the programs it needs are looked for.
+    /// The search path of git and the programs it needs.
     path: &'a str,
-    /// Variables by which git logs in.
+    /// Variables with git's credentials.
     login: Vec<(String, String)>,
     deadline: Instant,
 }
 
 impl GitRoom<'_> {
-    /// Ended with all it started when it takes too long or too much room.
+    /// Killed with all its processes if it takes too much time or space.
     fn run(&self, arguments: &[&OsStr]) -> Result<(), String> {
         let Self { staging, path, deadline, .. } = *self;
         let errors = staging.join("errors");
@@ -196,7 +196,7 @@ impl GitRoom<'_> {
             .env("GIT_ALLOW_PROTOCOL", "https:ssh:file")
             .env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
             .env("GIT_LFS_SKIP_SMUDGE", "1")
-            // A repository on this machine that lacks objects would name a program that fetches them.
+            // Otherwise a local repository that lacks objects could name a program that fetches them.
             .env("GIT_NO_LAZY_FETCH", "1")
             .envs(self.login.iter().map(|(name, value)| (name, value)));
         for setting in SETTINGS {
@@ -237,7 +237,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Why git failed: the first line that says so, which names the cause where later ones name the command.
+/// Why git failed: the first error line, which names the cause; later ones name the command.
 fn first_problem(errors: &Path) -> String {
     let mut text = Vec::new();
     let _ = File::open(errors).and_then(|file| file.take(MAX_SHOWN).read_to_end(&mut text));
@@ -248,7 +248,7 @@ fn first_problem(errors: &Path) -> String {
     line.chars().filter(|letter| !letter.is_control()).collect()
 }
 
-/// Of all files below, without following links. A folder that goes away in the meantime counts nothing.
+/// The size of all files, without following links. Ignores folders that disappear meanwhile.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let of_entry = |entry: fs::DirEntry| match entry.metadata() {
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_addresses_and_whole_commits_are_taken() {
+    fn only_plain_addresses_and_full_commits_are_accepted() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
         for url in ["https://h/r.git", "ssh://git@h/r.git", "file:///srv/r.git"] {
             assert!(GitSource::new(url, commit.to_owned(), Some("./a")).is_ok(), "{url}");

@@ -1,4 +1,4 @@
-//! Installing and removing: a copy in the state folder, and a line in the user's settings.
+//! Installs and removes plugins: a copy in the state folder, and an entry in the user's settings.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::installed::{LOCAL, versions};
 use crate::manifest::Manifest;
 use crate::marketplace::{OfferedPlugin, PluginOrigin, plugin_folder};
 
-/// Copies the plugin and switches it on. Nothing of it runs. A version that is there already is replaced as a whole.
+/// Copies and enables the plugin. Nothing of it runs. An existing version is replaced as a whole.
 pub fn install(config: &ResolvedConfig, plugin: &OfferedPlugin) -> Result<(), PluginError> {
     plugin.check_available()?;
     let (home, name) = (&config.home, plugin.id.plugin.as_str());
@@ -38,7 +38,7 @@ pub fn install(config: &ResolvedConfig, plugin: &OfferedPlugin) -> Result<(), Pl
     Ok(())
 }
 
-/// One version is installed at a time, so that the one in use is never a guess.
+/// Only one version is installed at a time, so that the active one is certain.
 fn remove_others(versions: &Path, version: &str) -> io::Result<()> {
     for entry in fs::read_dir(versions)? {
         let entry = entry?;
@@ -49,7 +49,7 @@ fn remove_others(versions: &Path, version: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes our copy and the line in the settings. One that is not there is fine.
+/// Removes our copy and the entry in the settings. A missing plugin is no error.
 pub fn uninstall(home: &Home, id: &str) -> Result<(), PluginError> {
     let id = PluginId::parse(id)?;
     forget_plugin(home, &id.to_string())?;

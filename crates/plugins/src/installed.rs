@@ -1,4 +1,4 @@
-//! Plugins on this machine: where they are, and which of them are switched on.
+//! Plugins on this machine: their folders, and which are enabled.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,13 +10,13 @@ use protocol::ConfigLayerSource;
 use crate::id::PluginId;
 use crate::manifest::Manifest;
 
-/// Seen from a home folder: by marketplace, plugin and version.
+/// Inside a home folder: by marketplace, plugin and version.
 pub(crate) const CACHE: &str = "plugins/cache";
 
 /// The version of a plugin that was installed from a folder.
 pub(crate) const LOCAL: &str = "local";
 
-/// A plugin that is installed and switched on.
+/// An installed and enabled plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstalledPlugin {
     pub id: PluginId,
@@ -25,13 +25,13 @@ pub struct InstalledPlugin {
 }
 
 impl InstalledPlugin {
-    /// As its skills and tools are called after it.
+    /// The prefix of its skills and tools.
     pub fn name(&self) -> &str {
         self.manifest.name.as_deref().unwrap_or(&self.id.plugin)
     }
 }
 
-/// By id. What a project says about plugins does not count; a folder without a manifest is no plugin.
+/// By id. Project settings about plugins are ignored; a folder without a manifest is no plugin.
 pub fn active_plugins(config: &ResolvedConfig) -> Vec<InstalledPlugin> {
     let switched = switched(config);
     if switched.is_empty() || !config.features.enabled("plugins") {
@@ -52,7 +52,7 @@ pub fn active_plugins(config: &ResolvedConfig) -> Vec<InstalledPlugin> {
     found.collect()
 }
 
-/// The settings of the user's own files, the last one winning.
+/// The settings in the user's own files; the last one counts.
 fn switched(config: &ResolvedConfig) -> BTreeMap<&str, bool> {
     let users = config.layers.iter().filter(|layer| matches!(layer.source, ConfigLayerSource::User { .. }));
     let mut switched = BTreeMap::new();
@@ -69,12 +69,12 @@ pub(crate) fn is_enabled(config: &ResolvedConfig, id: &PluginId) -> bool {
     switched(config).get(id.to_string().as_str()).copied().unwrap_or(false)
 }
 
-/// Where it is installed. Ours come before those of another program that shares the home.
+/// The installed folder. Ours precedes that of another program in the same home.
 pub(crate) fn active_folder(home: &Home, id: &PluginId) -> Option<PathBuf> {
     [home.state(), home.reading()].into_iter().find_map(|home| newest(&versions(home, id)))
 }
 
-/// Where a plugin is once it is installed. None for a text that is no id.
+/// The possible folders of an installed plugin. Empty for an invalid id.
 pub fn install_folders(home: &Home, id: &str) -> Vec<PathBuf> {
     let id = PluginId::parse(id).ok();
     let folders = id.map(|id| [home.state(), home.reading()].map(|home| versions(home, &id)));

@@ -1,5 +1,5 @@
-//! Owns plugins: marketplaces that offer them, their manifests, copies of them on this machine, and what installed ones
-//! bring along. Nothing of a plugin runs here. Must not know threads, models or how skills and MCP servers work.
+//! Owns plugins: marketplaces that offer them, their manifests, their local copies, and the contents of installed ones.
+//! Nothing of a plugin runs here. Must not know threads, models or how skills and MCP servers work.
 
 mod apps;
 mod bundle;

@@ -1,4 +1,4 @@
-//! `.codex-plugin/plugin.json`: what a plugin says about itself.
+//! `.codex-plugin/plugin.json`: a plugin's description of itself.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,12 +13,12 @@ pub(crate) const MAX_JSON_BYTES: u64 = 1 << 20;
 const MAX_PROMPTS: usize = 3;
 const MAX_PROMPT_CHARS: usize = 128;
 
-/// The parts that matter here. Paths are relative and stay inside the plugin.
+/// The relevant fields. Paths are relative and stay inside the plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Manifest {
     pub name: Option<String>,
     pub description: Option<String>,
-    /// A folder of skills beside `skills`.
+    /// A folder of skills in addition to `skills`.
     pub skills: Option<PathBuf>,
     pub(crate) mcp_servers: Option<PathBuf>,
     pub(crate) apps: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Of the plugin in this folder. Nothing outside it is read.
+    /// Reads the manifest of the plugin in this folder. Nothing outside it is read.
     pub fn read(plugin: &str, folder: &Path) -> Result<Self, PluginError> {
         let reader = reader_of(folder).map_err(|problem| PluginError::content(plugin, &problem))?;
         let text = reader.read_whole(&folder.join(FILE), MAX_JSON_BYTES).map_err(|error| {
@@ -74,7 +74,7 @@ fn text_of(json: &Value, key: &str) -> Option<String> {
     json.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// `./relative`, without a way out.
+/// `./relative`, without `..`.
 pub(crate) fn below(path: &str) -> Option<PathBuf> {
     let path = Path::new(path.strip_prefix("./")?);
     let stays = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -110,7 +110,7 @@ fn interface(json: &Value, folder: &Path) -> PluginInterface {
     }
 }
 
-/// A text or a list of texts. What is too long is left out.
+/// A text or a list of texts. Longer ones are left out.
 fn prompts(json: Option<&Value>) -> Option<Vec<String>> {
     let all: Vec<&str> = match json? {
         Value::String(one) => vec![one.as_str()],

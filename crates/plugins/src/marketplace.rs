@@ -1,4 +1,4 @@
-//! Marketplaces: files that offer plugins, beside the plugins or far from them.
+//! Marketplaces: files that list plugins.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ use crate::id::{PluginId, is_plain};
 use crate::installed::{active_folder, is_enabled};
 use crate::manifest::{Manifest, below};
 
-/// Where a marketplace is, seen from the folder it is about.
+/// The path of a marketplace file in its folder.
 const FILE: &str = ".agents/plugins/marketplace.json";
 const MAX_FILE_BYTES: u64 = 4 << 20;
 const MAX_PLUGINS: usize = 1_000;
-/// Programs that plugins name, this one among them under the name its clients know it by.
+/// This program's name in a plugin's list of products.
 const PRODUCT: &str = "codex";
 
 /// Where to look for marketplaces.
@@ -88,7 +88,7 @@ struct PolicyEntry {
     products: Option<Vec<String>>,
 }
 
-/// Every marketplace that is found, and those that cannot be read with the reasons.
+/// All marketplaces, and the errors of unreadable ones.
 pub fn list_marketplaces(
     config: &ResolvedConfig,
     search: &MarketplaceSearch,
@@ -148,7 +148,7 @@ impl OfferedPlugin {
     }
 }
 
-/// The folder with the files of a plugin. Fetches those of a repository that are not here yet.
+/// The folder with a plugin's files. Fetches a repository if needed.
 pub fn plugin_folder(config: &ResolvedConfig, plugin: &OfferedPlugin) -> Result<PathBuf, PluginError> {
     match &plugin.source {
         PluginOrigin::Folder(folder) => Ok(PathBuf::from(folder.as_str())),
@@ -156,8 +156,8 @@ pub fn plugin_folder(config: &ResolvedConfig, plugin: &OfferedPlugin) -> Result<
     }
 }
 
-/// A plugin in brief. Nothing is fetched for it: the source of one from a repository is where its files are kept once
-/// they are here. `None` where the home has no absolute path.
+/// A summary of a plugin. Fetches nothing: the source of one from a repository is the folder where it will be stored.
+/// `None` if the home has no absolute path.
 pub fn summary(config: &ResolvedConfig, plugin: &OfferedPlugin) -> Option<PluginSummary> {
     let installed = active_folder(&config.home, &plugin.id);
     let (path, folder) = match &plugin.source {
@@ -199,7 +199,7 @@ impl Marketplace {
                 false => PluginError::NoMarketplace(file.to_owned()),
             });
         };
-        // Links lead out of a project as easily as paths do.
+        // Links may lead out of a project, like paths.
         let read =
             Reader::default().beneath(&root).and_then(|reader| reader.read_whole(file, MAX_FILE_BYTES));
         let text = read.map_err(|error| match error.is_missing() {

@@ -1,4 +1,4 @@
-//! Installing from folders and repositories, and what must never come of it.
+//! Installing from folders and repositories, and attacks on it.
 #![allow(clippy::expect_used, reason = "a test fails where it expects something")]
 
 use std::fs;
@@ -58,7 +58,7 @@ impl Scene {
         install(&self.config(), &plugin)
     }
 
-    /// Everything beneath the cache, as paths.
+    /// All paths in the cache.
     fn installed(&self) -> Vec<String> {
         let cache = self.at("home/plugins/cache");
         let mut all = Vec::new();
@@ -110,7 +110,7 @@ fn a_folder_is_copied_whole_and_switched_on() {
     let expected = format!("command = \"x\"\ncwd = \"{}\"\n", cwd.display());
     assert_eq!(brought[0].1, expected.parse::<toml::Table>().expect("TOML"));
 
-    // A newer one takes the place of the older as a whole.
+    // A newer version replaces the older one as a whole.
     fs::remove_file(&script).expect("removed");
     scene.install().expect("installed again");
     assert!(!scene.installed().contains(&"m/p/local/run.sh".to_owned()));
@@ -182,7 +182,7 @@ fn marketplaces_do_not_lead_out() {
     assert!(scene.install().expect_err("refused").to_string().contains("leads out"));
 }
 
-/// A repository whose every setting tries to have something run.
+/// A repository in which every setting tries to run something.
 fn hostile_repository(scene: &Scene, marker: &Path, submodule: &str) -> String {
     let repository = scene.at("repository");
     let git = |words: &[&str]| {
@@ -206,7 +206,7 @@ fn hostile_repository(scene: &Scene, marker: &Path, submodule: &str) -> String {
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "first"]);
-    // Settings of the repository itself, which counts where git runs inside it.
+    // The repository's own settings, which apply if git runs inside it.
     for (key, value) in [
         ("filter.evil.smudge", touch.as_str()),
         ("core.fsmonitor", &touch),
@@ -241,7 +241,7 @@ fn a_repository_is_installed_at_its_commit_and_nothing_of_it_runs() {
     assert_eq!(fs::read_to_string(link).expect("readable"), "/etc/passwd");
     assert_eq!(active_plugins(&scene.config()).len(), 1);
 
-    // The commit is what counts, not what the repository has become, and it is here now.
+    // Only the commit counts, not the repository's current state, and it is here now.
     scene.write("repository/skills/one/SKILL.md", "changed");
     fs::rename(scene.at("repository"), scene.at("gone")).expect("moved");
     let plugin = find_plugin(&scene.at("market/.agents/plugins/marketplace.json"), "p").expect("offered");
@@ -265,7 +265,7 @@ fn a_repository_that_git_itself_finds_hostile_is_refused() {
     assert!(!marker.exists() && scene.installed().is_empty());
 }
 
-/// Its settings name a program that would fetch the objects it lacks, and its folder for objects is a link to others.
+/// Its settings name a program that fetches missing objects, and its object folder is a link.
 #[test]
 fn a_repository_that_is_not_whole_has_nothing_run() {
     let scene = Scene::local();
@@ -298,7 +298,7 @@ fn a_repository_that_is_not_whole_has_nothing_run() {
     }
 }
 
-/// Git and the programs that it starts are held by a server that does not answer, and looked at.
+/// A server that does not respond holds git and its child processes, which are then inspected.
 #[test]
 fn a_password_in_an_address_is_in_no_command_line_and_no_error() {
     let scene = Scene::local();
@@ -339,12 +339,12 @@ fn a_repository_that_cannot_be_fetched_is_named() {
     assert!(scene.installed().is_empty());
 }
 
-/// The test of a hostile repository runs again, with a search path that names a folder commands can write to first.
+/// Repeats the test of a hostile repository, with a writable folder first in the search path.
 #[test]
 fn git_is_not_taken_from_where_commands_can_write() {
     let dir = tempfile::tempdir().expect("a directory");
     let (git, ran) = (dir.path().join("git"), dir.path().join("ran"));
-    // Only the git that installs has this variable; the one that makes the repository has not.
+    // Only the installing git has this variable; the one that creates the repository has not.
     let script = format!(
         "#!/bin/sh\n[ -z \"$GIT_CONFIG_NOSYSTEM\" ] || : > {}\nPATH=/usr/bin:/bin\nexec git \"$@\"\n",
         ran.display()

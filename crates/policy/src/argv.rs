@@ -1,22 +1,22 @@
-//! The commands that a command line runs: those inside `bash -lc "…"`, and the one line that shows it.
+//! The commands inside a command line, such as `bash -lc "…"`, and its display as one line.
 
 use crate::script::{Word, read_here_document, read_script};
 
-/// A shell in a shell in a shell is looked into; what is deeper stays a command like any other.
+/// Limit of nested shells; a deeper one stays a command like any other.
 const MAX_DEPTH: usize = 3;
 
-/// The commands that a command line runs, as far as it can be read.
+/// The commands of a command line, as far as it can be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandList {
-    /// Each command's words, at least one. For a line that cannot be read, the line itself.
+    /// Each command's words, at least one. For a line that cannot be parsed, the line itself.
     pub list: Vec<Vec<String>>,
     /// Every word is known: no shell, or a plain script.
     pub plain: bool,
-    /// One command with a here-document: it is known what runs, but not what it is told.
+    /// One command with a here-document: the command is known, but not its input.
     pub complex: bool,
-    /// Globs or tildes are among the words.
+    /// Some words contain globs or tildes.
     pub expands: bool,
-    /// The shells that were looked into, as written.
+    /// The shells whose scripts were parsed, as written.
     pub shells: Vec<String>,
 }
 
@@ -28,14 +28,14 @@ pub struct ShellScript<'a> {
     pub script: &'a str,
 }
 
-/// Takes apart a call of bash, zsh or sh with exactly one script.
+/// Splits a call of bash, zsh or sh with exactly one script.
 pub fn shell_script(argv: &[String]) -> Option<ShellScript<'_>> {
     let [shell, flag, script] = argv else { return None };
     let known = matches!(base_name(shell), "bash" | "zsh" | "sh");
     (known && matches!(flag.as_str(), "-c" | "-lc")).then_some(ShellScript { shell, flag, script })
 }
 
-/// Looks into shells, also nested ones, as far as their scripts are plain.
+/// Parses shell scripts, also nested ones, as far as they are plain.
 pub fn commands_of(argv: &[String]) -> CommandList {
     let mut commands =
         CommandList { list: Vec::new(), plain: true, complex: false, expands: false, shells: Vec::new() };

@@ -1,11 +1,11 @@
-//! Whether a command's own words decide about its effects, or files that commands can write.
+//! Whether a command's own words determine its effects, or files that commands can write.
 
 use crate::argv::base_name;
 use crate::executables::Executables;
 use crate::git;
 use crate::safe::{FIND_ACTIONS, has_option};
 
-/// Shells and interpreters, and the options after which they run anything. What they are given decides.
+/// Shells and interpreters. Their arguments determine what they run.
 const INTERPRETERS: &str = "\
     ash awk bash bc bpython busybox clisp cmd csh dash dc ed elixir emacs erl escript ex expect fish ftp gawk \
     gdb ghci gnuplot groff groovy gs guile iex ipython irb java jshell julia kotlin ksh latex latexmk lftp \
@@ -14,7 +14,7 @@ const INTERPRETERS: &str = "\
     Rscript ruby runghc runhaskell sbcl scala sh sqlite3 swift tclsh tcpdump tcsh tex toybox troff ts-node tsx \
     vi view vim wish xelatex xonsh yash zsh";
 
-/// Programs that run the words they are given, or a queue's, in another shell, machine or container.
+/// Programs that run their arguments, or a queue's, in another shell, machine or container.
 const LAUNCHERS: &str = "\
     . ansible ansible-playbook at aws-vault batch builtin bwrap cgexec chamber choom chronic chroot chrt \
     command concurrently coproc crontab dbus-run-session direnv doas docker docker-compose doppler dotenv \
@@ -25,7 +25,7 @@ const LAUNCHERS: &str = "\
     su-exec sudo systemctl systemd-inhibit systemd-nspawn systemd-run taskset time timeout tini tmux trap ts \
     unbuffer unshare vagrant valgrind watch watchexec x86_64 xargs xvfb-run";
 
-/// Programs that run or obey files of the project: build tools, package managers, test runners.
+/// Programs that run or read files of the project: build tools, package managers, test runners.
 const PROJECT_TOOLS: &str = "\
     act ant artisan autoconf ava bazel bazelisk behave bmake brew buck buck2 buildah bun bundle bunx cabal \
     cargo cargo-nextest cmake composer conda configure corepack ctest cypress dagger dart deno devbox devenv \
@@ -36,27 +36,27 @@ const PROJECT_TOOLS: &str = "\
     rustup sbt scons skaffold snakemake stack svn task terraform tilt tofu tox tsc turbo uv uvx vite vitest \
     volta waf webpack xcodebuild yarn zig";
 
-/// Programs that copy a file's content to wherever they are told.
+/// Programs that copy a file's content to any place.
 const CARRIERS: &str = "\
     7z cp cpio dd dpkg install ln mv patch pax rpm sed sponge tar tee unzip";
 
-/// Git commands that do what their words say, as long as the repository's own settings are out of reach.
-const GIT_DOES_AS_TOLD: &str = "\
+/// Git commands whose effects follow from their words, as long as the repository's own settings are not writable.
+const GIT_PREDICTABLE: &str = "\
     add blame branch checkout cherry-pick commit describe diff fetch gc grep log ls-files ls-remote ls-tree \
     merge mv prune pull push reflog reset restore rev-parse revert rm show stash status switch tag worktree";
 
-/// Programs for which a few first words say enough, whatever comes after them: with the options that [`TURNING`] names
-/// ruled out, they run nothing and obey no file of the project.
-const DOES_AS_TOLD: &str = "\
+/// Programs whose effects are determined by their first words: without the options in [`TURNING`], they run nothing and
+/// read no file of the project.
+const PREDICTABLE: &str = "\
     basename cat cksum cmp comm curl cut date df diff dig dirname du echo egrep false fgrep grep head host \
     hostname id jq kill killall ls lsblk lscpu lsof md5sum mkdir nproc nslookup pgrep ping pkill printenv printf \
     ps pwd readlink realpath rg rmdir seq sha1sum sha256sum sha512sum sleep sort ss stat tac tail touch tr true \
     uname uptime wc which whoami";
 
-/// Commands of `gh` that run programs, or change what its other commands do.
+/// Commands of `gh` that run programs, or change its other commands.
 const GH_OBEYS: &[&str] = &["alias", "auth", "codespace", "config", "cs", "ext", "extension", "extensions"];
 
-/// What `gh` does by git, with the hooks of the repository.
+/// Commands of `gh` that use git, with the hooks of the repository.
 const GH_BY_GIT: &[&str] = &["checkout", "clone", "co", "create", "develop", "fork", "merge", "sync"];
 
 /// Options that name another program to run, a file to write, or a file with more options.
@@ -126,7 +126,7 @@ const TURNING: &[(&str, &[&str], &str)] = &[
     ("zip", &["--unzip-command"], "T"),
 ];
 
-/// Long options of git commands with the same power.
+/// Long options of git commands with the same effects.
 const GIT_TURNING: &[&str] = &[
     "--upload-pack",
     "--receive-pack",
@@ -149,7 +149,7 @@ const GIT_TURNING: &[&str] = &[
     "--smtp-server",
 ];
 
-/// Why a rule for good about this command would be a rule about whatever some file says, or about everything.
+/// Why a permanent rule for this command would effectively allow the contents of some file, or anything.
 pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> Option<&'static str> {
     let (program, arguments) = words.split_first()?;
     if program.contains('/') && !program.starts_with('/') || !executables.vouches(program) {
@@ -176,15 +176,15 @@ pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> 
     arguments.iter().any(names_script).then_some("it is given a file that commands can write")
 }
 
-/// Whether files other than those in its words, or anything at all, decide what the program does.
+/// Whether files other than those in its words, or anything at all, determine what the program does.
 pub(crate) fn runs_what_it_is_given(program: &str) -> bool {
     let name = unversioned(base_name(program));
-    // The linker runs the program that it is given.
+    // The dynamic linker runs the program in its arguments.
     let is_linker = name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so";
     is_linker || [INTERPRETERS, LAUNCHERS, PROJECT_TOOLS].iter().any(|list| lists(list, name))
 }
 
-/// Whether a program obeys files of the project that its words do not name.
+/// Whether a program reads files of the project that its words do not name.
 pub fn obeys_project(argv: &[String], executables: &Executables) -> bool {
     let commands = crate::commands_of(argv);
     let executables = executables.entered_by(&commands);
@@ -198,14 +198,14 @@ pub fn obeys_project(argv: &[String], executables: &Executables) -> bool {
     commands.list.iter().any(obeys)
 }
 
-/// Whether a rule that an approval left may be about all command lines that begin with its words. For any other program
-/// it is about the command line that was approved: more words could turn it into anything.
-pub(crate) fn does_as_told(prefix: &[String]) -> bool {
+/// Whether a rule from an approval may cover all command lines with its prefix. For any other program it covers only
+/// the approved command line: more words could change its effects completely.
+pub(crate) fn effects_follow_from_words(prefix: &[String]) -> bool {
     let Some((program, arguments)) = prefix.split_first() else { return false };
     match unversioned(base_name(program)) {
         "git" => !git_obeys(arguments),
         "gh" => arguments.len() > 1 && !gh_obeys(arguments),
-        name => lists(DOES_AS_TOLD, name),
+        name => lists(PREDICTABLE, name),
     }
 }
 
@@ -225,7 +225,7 @@ fn unversioned(name: &str) -> &str {
 fn git_obeys(arguments: &[String]) -> bool {
     match git::subcommand(arguments) {
         Some((command, _)) => {
-            arguments.first().is_some_and(|word| word != command) || !lists(GIT_DOES_AS_TOLD, command)
+            arguments.first().is_some_and(|word| word != command) || !lists(GIT_PREDICTABLE, command)
         }
         None => true,
     }
@@ -237,7 +237,7 @@ fn gh_obeys(arguments: &[String]) -> bool {
     has_option_first || has(0, GH_OBEYS) || has(1, GH_BY_GIT)
 }
 
-/// Whether the command of git may run a hook, which does what files of the project say.
+/// Whether the git command may run a hook, which runs files of the project.
 pub(crate) fn git_runs_hooks(arguments: &[String], executables: &Executables) -> bool {
     git::subcommand(arguments).is_some_and(|(command, _)| executables.runs_hooks(command))
 }
@@ -261,7 +261,7 @@ fn git_turns(arguments: &[String]) -> bool {
     if has_option(arguments, GIT_TURNING, "") || arguments.iter().any(is_transport) {
         return true;
     }
-    // Options before the command, which a rule for the command alone does not have.
+    // Options before the command, which a rule for the command alone does not contain.
     if arguments.first().is_some_and(|word| word.starts_with('-')) {
         let until = arguments.iter().position(|word| !word.starts_with('-')).unwrap_or(arguments.len());
         return arguments[..until].iter().any(|word| matches!(word.as_str(), "-c" | "-C" | "-p"));

@@ -1,4 +1,4 @@
-//! Commands that destroy without asking back.
+//! Commands that delete without confirmation.
 
 use crate::argv::{base_name, commands_of, shell_script};
 use crate::git;
@@ -10,13 +10,13 @@ pub fn is_dangerous(argv: &[String]) -> bool {
     commands_of(argv).list.iter().any(|words| destroys(words) || seems_to_destroy(words))
 }
 
-/// Whether the command, or one that it is told to run, removes without asking back.
+/// Whether the command, or a nested one, removes without confirmation.
 pub(crate) fn destroys(words: &[String]) -> bool {
-    // The commands of a script are in the list of commands if it can be read, and uncertain if it cannot.
+    // A parsable script's commands are in the list; other scripts count as uncertain.
     shell_script(words).is_none() && with_inner(words).iter().any(|words| removes(words))
 }
 
-/// Whether a script that cannot be read seems to hold such a command.
+/// Whether an unparsable script seems to contain such a command.
 pub(crate) fn seems_to_destroy(words: &[String]) -> bool {
     let commands = shell_script(words).map(|call| commands_in(call.script)).unwrap_or_default();
     commands.iter().any(|words| with_inner(words).iter().any(|words| removes(words)))
@@ -43,7 +43,7 @@ fn forces(arguments: &[String]) -> bool {
     has_option(until_operands(arguments), &["--force"], "f")
 }
 
-/// `--interactive=never` in all its spellings.
+/// All spellings of `--interactive=never`.
 fn is_silenced(word: &str) -> bool {
     word.split_once('=').is_some_and(|(option, value)| {
         option.len() > 2 && "--interactive".starts_with(option) && matches!(value, "never" | "no" | "none")

@@ -1,11 +1,11 @@
-//! Text for the eyes of whoever approves: nothing in it can hide, reorder or overwrite.
+//! Text for approvers: nothing in it can be hidden, reordered or overwritten.
 
 use std::fmt::Write as _;
 
 use names::is_invisible;
 
-/// Shows control characters, and characters that have no shape of their own or change the direction of others, as
-/// `\u{202e}`. Newlines and tabs stay.
+/// Shows control characters, invisible characters, and those that change the direction of text as `\u{202e}`. Newlines
+/// and tabs stay.
 pub fn escape_for_display(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,7 +23,7 @@ fn is_deceptive(c: char) -> bool {
     match c {
         '\n' | '\t' | ' ' => false,
         _ if c.is_control() => true,
-        // Spaces that look like the plain one, or like nothing.
+        // Spaces that look like the plain one, or are invisible.
         _ if c.is_whitespace() => true,
         _ => is_invisible(c),
     }

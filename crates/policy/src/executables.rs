@@ -1,4 +1,4 @@
-//! Which file a program's name means, and whether the workspace could have put it there.
+//! Resolves program names to files, and checks whether the workspace could have put them there.
 
 mod git;
 
@@ -12,35 +12,35 @@ use crate::argv::{CommandList, base_name};
 
 pub(crate) use self::git::NO_SETTINGS;
 
-/// Folders whose programs are what their names say.
+/// Folders whose programs can be trusted by name.
 pub const TRUSTED_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
 
-/// Finds programs the way the command's shell will.
+/// Finds programs like the command's shell does.
 #[derive(Debug, Clone)]
 pub struct Executables {
     search: Vec<PathBuf>,
     cwd: PathBuf,
     trusted: Vec<PathBuf>,
-    /// As real paths.
+    /// Resolved paths.
     writable: Vec<PathBuf>,
     by_name_alone: bool,
-    /// Other folders that the line may go to.
+    /// Other folders that the line may change to.
     entered: Vec<PathBuf>,
-    /// Variables that say where the settings of git are.
+    /// Variables with the locations of git's settings.
     environment: BTreeMap<String, String>,
 }
 
-/// More links than this on one way lead in a circle.
+/// More links than this on one path form a cycle.
 const MOST_LINKS: usize = 40;
 
-/// Files that interpreters and installers take without being executable.
+/// Extensions of files that interpreters and installers accept without execute permission.
 const RUNNABLE: &[&str] = &[
     "apk", "appimage", "bash", "bat", "cjs", "class", "cmd", "deb", "dylib", "fish", "gem", "jar", "js",
     "ko", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "pyc", "pyz", "rb", "rpm", "service", "sh",
     "so", "tcl", "ts", "vsix", "war", "whl", "zsh",
 ];
 
-/// A program file, by name and by identity: another file under the same name is another program.
+/// A program file, by name and identity: another file of the same name is another program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Program {
     pub path: PathBuf,
@@ -49,7 +49,7 @@ pub struct Program {
 }
 
 impl Executables {
-    /// `path` is the `PATH` the command will have. Nothing under `writable` is trusted, wherever it lies.
+    /// `path` is the command's `PATH`. Nothing in `writable` is trusted, wherever it is.
     pub fn new(path: &OsStr, cwd: &Path, writable: &[PathBuf]) -> Self {
         Self {
             search: std::env::split_paths(path).collect(),
@@ -63,14 +63,14 @@ impl Executables {
         .trusting(TRUSTED_FOLDERS.iter().map(Path::new))
     }
 
-    /// Trusts these folders instead of the usual ones.
+    /// Trusts these folders instead of the default ones.
     #[must_use]
     pub fn trusting<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         self.trusted = folders.into_iter().map(real).collect();
         self
     }
 
-    /// For commands with these variables, which say where git finds the user's settings.
+    /// For commands with these variables, which determine where git finds the user's settings.
     #[must_use]
     pub fn with_environment(mut self, env: &BTreeMap<String, String>) -> Self {
         let is_meant = |name: &str| name == "HOME" || name == "XDG_CONFIG_HOME" || name.starts_with("GIT_");
@@ -79,25 +79,25 @@ impl Executables {
         self
     }
 
-    /// For commands whose files cannot be looked at from here: rules are about their names alone.
+    /// For commands whose files cannot be checked from here: rules use names alone.
     #[must_use]
     pub fn by_name_alone(self) -> Self {
         Self { by_name_alone: true, ..self }
     }
 
-    /// Whether a rule for this program, a bare name or an absolute path, is about the file that would run.
+    /// Whether a rule for this program, a bare name or an absolute path, applies to the file that would run.
     pub(crate) fn vouches(&self, program: &str) -> bool {
         self.by_name_alone || self.unwritable(program).is_some()
     }
 
-    /// Whether the name means one of these files.
+    /// Whether the name resolves to one of these files.
     pub(crate) fn vouches_for_one_of(&self, name: &str, paths: &[String]) -> bool {
         let found = self.unwritable(name);
         let is_it = |path: &String| found.is_some() && self.unwritable(path) == found;
         self.by_name_alone || paths.iter().any(is_it)
     }
 
-    /// Whether a rule for the name of this absolute path is about that file.
+    /// Whether a rule for the name of this absolute path applies to that file.
     pub(crate) fn vouches_by_name(&self, path: &str) -> bool {
         let by_path = || self.unwritable(base_name(path));
         self.by_name_alone
@@ -105,8 +105,8 @@ impl Executables {
             || self.unwritable(path).is_some_and(|file| by_path().is_some_and(|found| found == file))
     }
 
-    /// The real file that a bare name or an absolute path means, if no command of the thread has a say in that: it can
-    /// write neither the file, nor a folder or link on the way to it, nor a folder that `PATH` names before it.
+    /// The resolved file of a bare name or an absolute path, if no command of the thread can change it: neither the
+    /// file, nor a folder or link on its path, nor an earlier folder in `PATH`.
     pub fn unwritable(&self, program: &str) -> Option<PathBuf> {
         if program.contains('/') {
             return self.closed_executable(Path::new(program));
@@ -129,7 +129,7 @@ impl Executables {
         (is_executable(file) && !self.is_open(&way)).then_some(way.end)
     }
 
-    /// Whether a command can write something on the way.
+    /// Whether a command can write something on the path.
     fn is_open(&self, way: &PassedPaths) -> bool {
         way.passed.iter().any(|part| {
             self.writable.iter().any(|root| part.starts_with(root)) || changed_by_everybody_at_will(part)
@@ -146,13 +146,13 @@ impl Executables {
         found.is_file() && may_run && PassedPaths::to(&path).is_none_or(|way| self.is_open(&way))
     }
 
-    /// For a line with these commands, wherever it goes.
+    /// For a line with these commands, including the folders it changes to.
     pub(crate) fn entered_by(&self, commands: &CommandList) -> Self {
         let entered = commands.list.iter().filter(|words| words[0] == "cd").filter_map(|words| words.last());
         self.clone().entering(entered.map(String::as_str))
     }
 
-    /// For a line that goes to these folders, as written.
+    /// For a line that changes to these folders, as written.
     #[must_use]
     pub(crate) fn entering<'a>(mut self, folders: impl Iterator<Item = &'a str>) -> Self {
         let mut at = self.cwd.clone();
@@ -163,20 +163,19 @@ impl Executables {
         self
     }
 
-    /// The folders of `PATH` that no command can put a program into, in their order. For programs that run without a
-    /// sandbox and find others by name.
+    /// The folders of `PATH` that no command can write, in order. For programs that run without a sandbox and find
+    /// others by name.
     pub fn closed_search(&self) -> OsString {
         let is_closed = |folder: &&PathBuf| {
             let way = PassedPaths::to(folder);
             way.is_some_and(|way| !self.is_open(&way) && !changed_by_everybody(&way.end))
         };
         let closed = self.search.iter().filter(is_closed);
-        // A folder with a colon in its name came from no `PATH`.
+        // A folder with a colon in its name cannot come from a `PATH`.
         std::env::join_paths(closed).unwrap_or_default()
     }
 
-    /// The file a bare name or an absolute path means, if it lies in a trusted folder and only the system can
-    /// change it.
+    /// The file of a bare name or an absolute path, if it is in a trusted folder and only the system can change it.
     pub fn trusted(&self, program: &str) -> Option<PathBuf> {
         let file = if program.contains('/') {
             Path::new(program).is_absolute().then(|| PathBuf::from(program))?
@@ -199,21 +198,21 @@ impl Executables {
         Some(Program { path, device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// A relative entry of `PATH` ends the search: a script may change the folder it is relative to.
+    /// A relative entry of `PATH` ends the search: a script may change the working folder.
     fn first_on_path(&self, name: &str) -> Option<PathBuf> {
         let absolute = self.search.iter().take_while(|folder| folder.is_absolute());
         absolute.map(|folder| folder.join(name)).find(|file| is_executable(file))
     }
 }
 
-/// Every folder and every link that is passed when a path is followed, each by its real place.
+/// Every folder and link on a path, each by its resolved path.
 struct PassedPaths {
     passed: Vec<PathBuf>,
     end: PathBuf,
 }
 
 impl PassedPaths {
-    /// Parts that do not exist are passed as spelled. None for a relative path, and where links lead in a circle.
+    /// Parts that do not exist are kept as spelled. None for a relative path, and for cyclic links.
     fn to(path: &Path) -> Option<Self> {
         if !path.is_absolute() {
             return None;
@@ -251,7 +250,7 @@ fn reversed(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// Where everybody can write, but only to what is their own, nobody can put one file in another's place.
+/// In a sticky folder everyone can create files, but nobody can replace another's.
 fn changed_by_everybody_at_will(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| {
         let mode = found.permissions().mode();
@@ -259,8 +258,8 @@ fn changed_by_everybody_at_will(path: &Path) -> bool {
     })
 }
 
-/// The real path of `file`, if it lies right in one of `folders` (given as real paths), can be run, and neither
-/// lies below a writable root nor can be changed by everybody.
+/// The resolved path of `file`, if it is directly in one of `folders` (resolved paths), is executable, is not in a
+/// writable root, and is not writable by everyone.
 fn trusted_executable(file: &Path, folders: &[PathBuf], writable: &[PathBuf]) -> Option<PathBuf> {
     let folder = fs::canonicalize(file.parent()?).ok()?;
     if !folders.contains(&folder) || !is_executable(file) {

@@ -2,7 +2,7 @@
 
 use crate::{Rules, command_actions, commands_of, escape_for_display, is_dangerous, read_script, shell_line};
 
-/// Takes any bytes as a script through everything that reads command lines. Panics when two of them disagree.
+/// Parses any bytes as a script with everything that reads command lines. Panics when two parsers disagree.
 pub fn command_line(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let argv: Vec<String> = ["bash", "-lc", text].map(str::to_owned).to_vec();
@@ -16,7 +16,7 @@ pub fn command_line(bytes: &[u8]) {
     escape_for_display(text);
     if let Some(script) = read_script(text) {
         for words in script.commands.iter().filter(|words| words.iter().all(|word| !word.expands)) {
-            // Behind another word, nothing is reserved.
+            // After another word, no word is reserved.
             let texts: Vec<_> =
                 std::iter::once("x").chain(words.iter().map(|word| word.text.as_str())).collect();
             let again = read_script(&shell_line(&texts));
@@ -27,7 +27,7 @@ pub fn command_line(bytes: &[u8]) {
     }
 }
 
-/// Takes any bytes as a rule file.
+/// Parses any bytes as a rule file.
 pub fn rule_file(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(error) = Rules::parse("fuzz.rules", text) {

@@ -1,4 +1,4 @@
-//! The git commands that only look, with the options that cannot make them do more.
+//! Read-only git commands, with the options that keep them read-only.
 
 use crate::safe::has_option;
 
@@ -34,11 +34,11 @@ const LISTS_BRANCHES: &[&str] = &[
     "--column",
 ];
 
-/// Options before the command that only make git do less.
+/// Options before the command that only reduce git's effects.
 const CALMING: &[&str] = &["--no-pager", "-P", "--no-optional-locks"];
 
 /// Other options before the command choose another repository, another pager or other settings.
-pub(crate) fn only_looks(arguments: &[String]) -> bool {
+pub(crate) fn is_read_only(arguments: &[String]) -> bool {
     let calm = arguments.iter().take_while(|word| CALMING.contains(&word.as_str())).count();
     let Some((command, options)) = arguments[calm..].split_first() else { return false };
     match command.as_str() {
@@ -50,7 +50,7 @@ pub(crate) fn only_looks(arguments: &[String]) -> bool {
     }
 }
 
-/// Options before the command that take the next word with them.
+/// Options before the command that take the next word as their value.
 const GLOBAL_VALUES: &[&str] = &[
     "-C",
     "-c",
@@ -63,7 +63,7 @@ const GLOBAL_VALUES: &[&str] = &[
     "--attr-source",
 ];
 
-/// The git command and what comes after it.
+/// The git command and its arguments.
 pub(crate) fn subcommand(mut arguments: &[String]) -> Option<(&str, &[String])> {
     while let Some((word, rest)) = arguments.split_first() {
         if !word.starts_with('-') {
@@ -76,18 +76,18 @@ pub(crate) fn subcommand(mut arguments: &[String]) -> Option<(&str, &[String])> 
     None
 }
 
-/// The folders that options before the command go to, one after the other.
+/// The folders in options before the command, in order.
 pub(crate) fn folders(arguments: &[String]) -> impl Iterator<Item = &str> {
     let until = subcommand(arguments).map_or(arguments.len(), |(_, rest)| arguments.len() - rest.len());
     arguments[..until].windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1].as_str())
 }
 
-/// A format may ask for signatures to be checked, which runs the program the repository names for it.
+/// A format may check signatures, which runs the program that the repository configures.
 fn is_signature_format(word: &str) -> bool {
     word.contains("%G") || word.contains("signature")
 }
 
-/// A name would make a branch, unless `--list` makes it a pattern.
+/// A name would create a branch, unless `--list` makes it a pattern.
 fn lists_branches(options: &[String]) -> bool {
     let listing = options.iter().any(|word| matches!(word.as_str(), "-l" | "--list"));
     options.iter().all(|word| {

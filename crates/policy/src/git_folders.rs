@@ -1,24 +1,23 @@
-//! The folders that git takes its settings from, found without running git.
+//! The folders of git's settings, found without running git.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use support::read_plain;
 
-/// Files that point somewhere hold one line.
+/// Pointer files contain one line.
 const MAX_POINTER_BYTES: u64 = 16 * 1024;
 
-/// Where a `.git` leads to.
+/// The target of a `.git`.
 pub(crate) struct GitFolders {
-    /// This working tree's own.
+    /// The folder of this working tree.
     pub(crate) own: PathBuf,
-    /// The one that all working trees share.
+    /// The folder that all working trees share.
     pub(crate) common: PathBuf,
 }
 
 impl GitFolders {
-    /// For a folder that holds a `.git`: a folder, a link to one, or a file that names one. `None` where it leads
-    /// nowhere.
+    /// For a folder with a `.git`: a folder, a link to one, or a file that names one. `None` if it is invalid.
     pub(crate) fn of(place: &Path) -> Option<Self> {
         let dot_git = place.join(".git");
         let own = if fs::metadata(&dot_git).ok()?.is_dir() {
@@ -38,7 +37,7 @@ impl GitFolders {
     }
 }
 
-/// The text of a plain, short file: anything else may be there, a queue that never ends included.
+/// The text of a regular, short file: anything else may be there, such as a pipe.
 fn line_of(file: &Path) -> Option<String> {
     String::from_utf8(read_plain(file, MAX_POINTER_BYTES).ok()?).ok()
 }
@@ -47,9 +46,9 @@ fn line_of(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A file that turns into a pipe between two looks at its name would be waited for.
+    /// A file that is replaced by a pipe between two checks would block.
     #[test]
-    fn a_file_that_becomes_a_pipe_while_it_is_looked_at_is_not_waited_for() {
+    fn a_file_that_becomes_a_pipe_does_not_block() {
         let folder = tempfile::tempdir().expect("a folder");
         let git = folder.path().join("behind");
         std::fs::create_dir(&git).expect("made");

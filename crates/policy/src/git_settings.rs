@@ -1,4 +1,4 @@
-//! The files that git takes settings from beside those of the repository, and what any of its settings say about hooks.
+//! Git's settings outside the repository, and whether any settings configure hooks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,30 +9,30 @@ use support::read_plain;
 
 use crate::executables::{NO_SETTINGS, is_executable};
 
-/// Settings that are longer than this are not read.
+/// Limit of a settings file.
 const MOST_BYTES: u64 = 256 * 1024;
 
-/// Git itself gives up on includes that are nested deeper.
+/// Git's own limit of nested includes.
 const DEEPEST: usize = 10;
 
 const MOST_FILES: usize = 64;
 
-/// For all users, by how git was installed.
+/// System-wide settings, by git's installation.
 const OF_SYSTEM: &[&str] = &["/etc/gitconfig", "/usr/local/etc/gitconfig"];
 
-/// Settings of git, as far as they matter for what it runs.
+/// Git's settings, as far as they affect what it runs.
 #[derive(Debug, Default)]
 pub(crate) struct GitSettings {
-    /// The files that were read, with all that they include, whether or not they exist.
+    /// The files that were read, including those they include, whether or not they exist.
     pub(crate) files: Vec<PathBuf>,
-    /// They name hooks, or the folder that hooks are in, or cannot be read the way git reads them.
+    /// They configure hooks or a hook folder, or cannot be parsed like git does.
     pub(crate) name_hooks: bool,
     home: Option<PathBuf>,
 }
 
 impl GitSettings {
-    /// The settings of the system and of the user. `is_open` says which files commands can write: a variable that
-    /// names one of them is taken out of commands that leave the sandbox, and then the usual files count.
+    /// The settings of the system and of the user. `is_open` says which files commands can write: a variable with such
+    /// a file is removed from commands outside the sandbox, and then the default files apply.
     pub(crate) fn of_user(
         env: &BTreeMap<String, String>,
         cwd: &Path,
@@ -55,14 +55,14 @@ impl GitSettings {
                 [config.map(|config| config.join("git/config")), home.map(|home| home.join(".gitconfig"))];
             files.into_iter().flatten().for_each(|file| settings.read(&file, 0));
         }
-        // Settings can stand in variables as well; GIT_DIR moves the repository, with its hooks.
+        // Settings can be in variables too; GIT_DIR changes the repository, and with it the hooks.
         settings.name_hooks |= env.iter().any(|(name, value)| {
             name == "GIT_DIR" || name.starts_with("GIT_CONFIG") && names_hooks(&value.to_ascii_lowercase())
         });
         settings
     }
 
-    /// Adds a file of settings and what it includes.
+    /// Adds a settings file and its includes.
     pub(crate) fn read(&mut self, file: &Path, depth: usize) {
         if self.files.iter().any(|known| known == file) || file == Path::new(NO_SETTINGS) {
             return;
@@ -76,7 +76,7 @@ impl GitSettings {
             Ok(text) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) => {
                 use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
-                // What git cannot read either says nothing. Anything else may say anything.
+                // A file that git cannot read has no effect. On any other error assume hooks.
                 self.name_hooks |= !matches!(error.kind(), NotFound | NotADirectory | PermissionDenied);
                 return;
             }
@@ -90,7 +90,7 @@ impl GitSettings {
         }
     }
 
-    /// The file that an include names. `None` where that takes more of git's rules.
+    /// The path of an include. `None` if it needs more of git's rules.
     fn resolved(&self, value: &str, file: &Path) -> Option<PathBuf> {
         match value.strip_prefix("~/") {
             Some(rest) => Some(self.home.as_ref()?.join(rest)),
@@ -100,7 +100,7 @@ impl GitSettings {
     }
 }
 
-/// `core.hooksPath`, and the hooks that newer releases take from their settings, in files and in variables.
+/// `core.hooksPath`, and the hooks that newer releases configure by settings, in files and in variables.
 fn names_hooks(text: &str) -> bool {
     ["hookspath", "[hook", "hook."].iter().any(|sign| text.contains(sign))
 }
@@ -124,7 +124,7 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a folder has an active hook: of these names, if any are given.
+/// Whether a folder has an active hook: with one of these names, if any are given.
 pub(crate) fn has_hooks(folder: &Path, names: Option<&[&str]>) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
@@ -142,14 +142,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn includes_are_found_as_git_finds_them() {
+    fn includes_are_found_like_git_does() {
         let text = "[core]\n path = no\n[include]\n path = one ; comment\n\tPATH=\"two #2\"\n other = x\n\
                     [includeIf \"gitdir:~/a]b/\"] path = three\n[user]\n path = no\n[INCLUDE]\npath=~/four\n path =\n";
         assert_eq!(includes(text).collect::<Vec<_>>(), ["one", "two #2", "three", "~/four"]);
     }
 
     #[test]
-    fn a_circle_of_includes_and_a_long_chain_end() {
+    fn cyclic_and_deep_includes_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("circle"), "[include]\npath = circle\n").expect("written");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_counts_as_hooks() {
+    fn unparsable_settings_count_as_hooks() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("config");
         for (text, expected) in [

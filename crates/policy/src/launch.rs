@@ -1,4 +1,4 @@
-//! Commands that start other commands: what `sudo`, `env`, `timeout`, `xargs`, `find -exec` and shells are told to run.
+//! Commands that start other commands: the commands inside `sudo`, `env`, `timeout`, `xargs`, `find -exec` and shells.
 
 use crate::argv::base_name;
 use crate::script::read_script;
@@ -6,11 +6,11 @@ use crate::script::read_script;
 /// A program that runs the words after its own options.
 struct Launcher {
     name: &'static str,
-    /// Short options that take the next word, or the rest of their own, with them.
+    /// Short options that take a value: the next word, or the rest of their own.
     short: &'static str,
-    /// Long options that take the next word with them, unless they have a value of their own.
+    /// Long options that take the next word as their value, unless it is attached.
     long: &'static [&'static str],
-    /// How many words of its own come before the command.
+    /// The number of operands before the command.
     operands: usize,
 }
 
@@ -63,16 +63,16 @@ const LAUNCHERS: &[Launcher] = &[
     with("xargs", "aEIdLnPs", &["--arg-file", "--delimiter", "--max-args", "--max-procs", "--replace"], 0),
 ];
 
-/// Shells whose scripts are read like those of bash.
+/// Shells whose scripts are parsed like those of bash.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"];
 
 /// Options of `find` that run the words up to `;` or `+`.
 const FIND_RUNS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
-/// A launcher in a launcher in a launcher is looked into; nobody means more.
+/// Limit of nested launchers.
 const MAX_DEPTH: usize = 8;
 
-/// The command itself and every command that it is told to run, as far as that can be read.
+/// The command itself and every nested command, as far as it can be parsed.
 pub(crate) fn with_inner(words: &[String]) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     look_into(words.to_vec(), 0, &mut found);
@@ -115,7 +115,7 @@ fn inner(name: &str, arguments: &[String]) -> Vec<Vec<String>> {
     {
         list.extend(commands_in(&script));
     }
-    // One word with spaces in it is a line for a shell.
+    // One word with spaces in it is a shell script.
     if matches!(name, "watch" | "parallel") {
         let lines: Vec<_> = list.iter().flat_map(|words| commands_in(&words.join(" "))).collect();
         list.extend(lines);
@@ -185,7 +185,7 @@ fn script_of_shell(arguments: &[String]) -> Option<&str> {
     runs.then(|| arguments.get(options).map(String::as_str)).flatten()
 }
 
-/// The commands of a script; of one that cannot be read, what stands where commands stand.
+/// The commands of a script; for an unparsable one, the words in command positions.
 pub(crate) fn commands_in(script: &str) -> Vec<Vec<String>> {
     match read_script(script) {
         Some(script) => {
@@ -196,10 +196,10 @@ pub(crate) fn commands_in(script: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// Longer scripts are cut: nobody judges them by their words.
+/// Longer scripts are cut.
 const MAX_LOOSE: usize = 64 * 1024;
 
-/// The commands that a script that cannot be read seems to run: quotes left out, parted wherever a command may begin.
+/// The commands that an unparsable script seems to run: without quotes, split wherever a command may start.
 fn loose_commands(script: &str) -> Vec<Vec<String>> {
     let end = (0..=script.len().min(MAX_LOOSE)).rev().find(|at| script.is_char_boundary(*at));
     let script = script[..end.unwrap_or_default()].replace("\\\n", "");

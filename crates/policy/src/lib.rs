@@ -1,5 +1,5 @@
-//! Owns reading a command line, known-safe and dangerous commands, rule files, and the approval matrix: from policy,
-//! sandbox and command to run, ask or forbid. Must not know processes or clients.
+//! Owns parsing command lines, known-safe and dangerous commands, rule files, and the approval matrix: policy, sandbox
+//! and command determine whether to run, ask or forbid. Must not know processes or clients.
 
 mod actions;
 mod amendment;

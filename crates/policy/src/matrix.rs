@@ -1,4 +1,4 @@
-//! The matrix: approval policy, sandbox and command in; run, ask or forbid out.
+//! The matrix: approval policy, sandbox and command determine whether to run, ask or forbid.
 
 use protocol::{AskForApproval, SandboxPolicy};
 
@@ -9,24 +9,24 @@ use crate::executables::Executables;
 use crate::quote::shell_line;
 use crate::refusal::refuse_escalation;
 use crate::rules::{RuleDecision, Rules};
-use crate::safe::{is_harmless_builtin, obeys_repository, only_looks};
+use crate::safe::{is_harmless_builtin, is_read_only, obeys_repository};
 use crate::verdict::{Escalation, PolicyVerdict, SandboxChoice};
 use crate::why::{Because, Ground, Why};
 
-/// A command and all that decides about it.
+/// A command and everything that decides about it.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandQuestion<'a> {
     pub argv: &'a [String],
     pub approval: &'a AskForApproval,
     pub sandbox: &'a SandboxPolicy,
     pub escalation: Escalation,
-    /// The leading words the model would like to have allowed for good.
+    /// The prefix that the model wants permanently approved.
     pub prefix_rule: Option<&'a [String]>,
     pub rules: &'a Rules,
     pub executables: &'a Executables,
 }
 
-/// One command of the line with what was decided about it alone.
+/// One command of the line with its own decision.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) command: Vec<String>,
@@ -40,7 +40,7 @@ impl Judged {
     }
 }
 
-/// Decides about a command. Strictest wins, over all commands of the line and all rules.
+/// Decides about a command. The strictest decision counts, over all commands of the line and all rules.
 pub fn decide(question: &CommandQuestion<'_>) -> PolicyVerdict {
     if let Some(reason) = refuse_escalation(question.approval, question.escalation) {
         return PolicyVerdict::Forbid { reason, why: Why::single(question.argv, Because::Escalation) };
@@ -78,7 +78,7 @@ impl CommandQuestion<'_> {
         is_restricted(self.sandbox)
     }
 
-    /// Judges each command by the rules, and by the heuristics where no rule is about it.
+    /// Judges each command by the rules, or by heuristics if no rule applies.
     fn judge(&self, commands: &CommandList) -> Vec<Judged> {
         let mut list: Vec<&[String]> = commands.list.iter().map(Vec::as_slice).collect();
         // A shell that is not the system's own may do anything with its script.
@@ -119,7 +119,8 @@ impl CommandQuestion<'_> {
         if allowed_beside && !commands.complex && is_harmless_builtin(words) {
             return (Allow, Because::KnownSafe);
         }
-        if !commands.complex && only_looks(words, commands.expands, &|name| self.executables.trusted(name)) {
+        if !commands.complex && is_read_only(words, commands.expands, &|name| self.executables.trusted(name))
+        {
             return match self.approval {
                 _ if escalates => (Prompt, Because::Escalation),
                 AskForApproval::Untrusted if !self.restricted() && obeys_repository(words) => {
@@ -144,7 +145,7 @@ impl CommandQuestion<'_> {
         }
     }
 
-    /// Whether the approval policy lets every question of these be asked.
+    /// Whether the approval policy allows asking all these questions.
     fn may_ask(&self, judged: &[Judged]) -> bool {
         let asks = |by_rule: bool| {
             judged.iter().any(|one| one.decision == RuleDecision::Prompt && one.by_rule() == by_rule)
@@ -180,8 +181,8 @@ impl CommandQuestion<'_> {
         PolicyVerdict::Forbid { reason, why }
     }
 
-    /// The sandbox of what runs without a question. Only rules take them away, and only if they allow every command;
-    /// what is merely known to be safe under `untrusted` gets the narrowest ones.
+    /// The sandbox of a command that runs without a question. Only rules remove it, and only if they allow every
+    /// command; a known-safe command under `untrusted` gets the most restricted one.
     fn sandbox(&self, judged: &[Judged]) -> SandboxChoice {
         let by_rule = judged.iter().any(Judged::by_rule);
         if by_rule && judged.iter().all(|one| one.by_rule() || is_harmless_builtin(&one.command)) {
@@ -208,7 +209,7 @@ fn of_decision(judged: &[Judged], decision: RuleDecision) -> Why {
     Why { grounds: grounds.map(ground).collect() }
 }
 
-/// The words of the first rule that says so and why.
+/// The justification of the first rule with this decision.
 fn justification(judged: &[Judged], decision: RuleDecision) -> Option<String> {
     judged.iter().filter(|one| one.decision == decision).find_map(|one| match &one.because {
         Because::Rule(found) => found.justification.clone(),

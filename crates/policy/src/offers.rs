@@ -1,19 +1,19 @@
-//! The answers that a client is offered.
+//! The decisions that a client is offered.
 
 use protocol::{CommandExecutionApprovalDecision as Decision, NetworkPolicyAmendment};
 
 /// The subject of an approval request.
 #[derive(Debug, Clone, Copy)]
 pub enum ApprovalOffer<'a> {
-    /// A command, with the leading words that a yes for good would allow.
+    /// A command, with the prefix of a permanent approval.
     Command { amendment: Option<&'a [String]> },
-    /// A command with more permissions than the sandbox gives.
+    /// A command with permissions beyond the sandbox.
     AdditionalPermissions,
-    /// A host, with the rule that a yes for good would leave behind.
+    /// A network host, with the rule of a permanent approval.
     Network { amendment: Option<&'a NetworkPolicyAmendment> },
 }
 
-/// The decisions in `availableDecisions`. For the session, and no, are accepted even so.
+/// The decisions in `availableDecisions`. Session approval and rejection are always accepted.
 pub fn available_decisions(offer: ApprovalOffer<'_>) -> Vec<Decision> {
     let mut decisions = vec![Decision::Accept];
     match offer {

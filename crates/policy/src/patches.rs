@@ -6,8 +6,8 @@ use crate::matrix::is_restricted;
 use crate::verdict::{PolicyVerdict, SandboxChoice};
 use crate::why::{Because, Why};
 
-/// Decides about a patch. `all_writable` says whether the sandbox lets every file of it be written; without a sandbox
-/// of ours, every file counts as such.
+/// Decides about a patch. `all_writable`: the sandbox allows writing every file of it; without our sandbox, always
+/// true.
 pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writable: bool) -> PolicyVerdict {
     let inside = all_writable || !is_restricted(sandbox);
     let why = Why::single(&[], if inside { Because::PatchInside } else { Because::PatchOutside });
@@ -18,7 +18,7 @@ pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writ
     };
     match approval {
         AskForApproval::Untrusted => ask(why),
-        // The sandbox stops what is outside, and then the retry is asked about.
+        // The sandbox stops writes outside, and then the retry needs a question.
         AskForApproval::OnFailure => run(why),
         _ if inside => run(why),
         AskForApproval::OnRequest | AskForApproval::Granular { sandbox_approval: true, .. } => ask(why),

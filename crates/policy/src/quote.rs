@@ -1,8 +1,8 @@
-//! Words as one shell line, and back.
+//! Converts words to a shell line, and back.
 
 use std::borrow::Cow;
 
-/// The command as one line that a shell would read as these words. Clients show it.
+/// The command as a line that a shell parses to these words. For display.
 pub fn shell_line<W: AsRef<str>>(argv: &[W]) -> String {
     let words: Vec<_> = argv.iter().map(|word| quoted(word.as_ref())).collect();
     words.join(" ")
@@ -26,7 +26,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     line.into()
 }
 
-/// How a piece of a word can be written, from the most to the least wanted.
+/// Quoting styles for a piece of a word, preferred ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Bare,
@@ -40,7 +40,7 @@ impl Style {
     fn can_hold(self, c: char) -> bool {
         match self {
             Self::Bare => needs_no_quotes(c),
-            // Fish knows escapes between single quotes.
+            // Fish interprets escapes between single quotes.
             Self::Single => !matches!(c, '\'' | '\\' | '^'),
             Self::Double => !matches!(c, '$' | '`' | '!' | '^'),
         }
@@ -64,8 +64,8 @@ impl Style {
     }
 }
 
-/// The longest beginning that one style can write, and that style. A caret stands first or not at all: bash once
-/// took it for a history substitution elsewhere.
+/// The longest prefix that one style can quote, and that style. A caret must come first: older versions of bash treat
+/// it as a history substitution elsewhere.
 fn longest_piece(text: &str) -> (usize, Style) {
     let mut possible = Style::ALL.to_vec();
     let mut length = 0;
@@ -88,8 +88,7 @@ fn needs_no_quotes(c: char) -> bool {
     matches!(c, '+' | '-' | '.' | '/' | ':' | '@' | ']' | '_' | '0'..='9' | 'A'..='Z' | 'a'..='z')
 }
 
-/// Splits a line at blanks as a shell would, with quotes and backslashes and nothing else. `None` for an open
-/// quote.
+/// Splits a line at blanks like a shell, with quotes and backslashes only. `None` for an open quote.
 pub(crate) fn split_line(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

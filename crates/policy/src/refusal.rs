@@ -1,10 +1,10 @@
-//! The answers to a model that asks for something the approval policy does not let it ask for.
+//! Messages to a model that requests what the approval policy does not allow.
 
 use protocol::AskForApproval;
 
 use crate::verdict::Escalation;
 
-/// The refusal of a request to leave or widen the sandbox. Only `on-request` lets the model ask.
+/// The refusal of a request to leave or extend the sandbox. Only `on-request` allows such requests.
 pub fn refuse_escalation(approval: &AskForApproval, escalation: Escalation) -> Option<String> {
     let name = match approval {
         AskForApproval::OnRequest => return None,
@@ -13,7 +13,7 @@ pub fn refuse_escalation(approval: &AskForApproval, escalation: Escalation) -> O
         AskForApproval::Never => "Never",
         AskForApproval::Granular { .. } => "Granular",
     };
-    // Models were trained on these words, so they are kept as they are.
+    // Models were trained on this text, so it must not change.
     let wanted = match escalation {
         Escalation::Default => return None,
         Escalation::RequireEscalated => "escalated permissions",

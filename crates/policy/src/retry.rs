@@ -1,4 +1,4 @@
-//! Whether a command or a patch that the sandbox stopped may be tried again without one.
+//! Whether a command or patch that the sandbox stopped may be retried without one.
 
 use protocol::AskForApproval;
 
@@ -9,7 +9,7 @@ pub enum StoppedAttempt {
     Patch,
 }
 
-/// Words that programs print when the sandbox stops them, in small letters.
+/// Messages of programs that the sandbox stops, in lower case.
 const DENIAL_WORDS: &[&str] = &[
     "operation not permitted",
     "permission denied",
@@ -20,10 +20,10 @@ const DENIAL_WORDS: &[&str] = &[
     "failed to write file",
 ];
 
-/// 128 and the number of `SIGSYS`: the end of a program that made a system call it may not make.
+/// 128 plus the number of `SIGSYS`: the program made a forbidden system call.
 const KILLED_BY_FILTER: i32 = 128 + 31;
 
-/// Whether it may be run again without a sandbox, after asking: a yes to a sandboxed attempt is no yes to this.
+/// Whether it may run again without a sandbox, after a question: approval of the sandboxed attempt does not cover this.
 pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: StoppedAttempt) -> bool {
     match approval {
         AskForApproval::Untrusted | AskForApproval::OnFailure => true,
@@ -33,7 +33,7 @@ pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: StoppedAttempt)
     }
 }
 
-/// Whether the end of a sandboxed command looks as if the sandbox had stopped it.
+/// Whether a sandboxed command seems to have been stopped by the sandbox.
 pub fn looks_denied(exit_code: i32, output: &str) -> bool {
     if exit_code == 0 {
         return false;

@@ -1,4 +1,4 @@
-//! Commands that only look: known by their words, and only when their names mean the system's own programs.
+//! Read-only commands: recognised by their words, and only if their names resolve to the system's own programs.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use crate::argv::{base_name, commands_of};
 use crate::git;
 
 /// Whatever their options, they write nothing and start nothing.
-const ONLY_LOOK: &[&str] = &[
+const READ_ONLY: &[&str] = &[
     "cat", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "numfmt", "paste", "pwd", "rev",
     "seq", "stat", "tac", "tail", "tr", "true", "uname", "wc", "which", "whoami",
 ];
@@ -20,51 +20,54 @@ pub(crate) const FIND_ACTIONS: &[&str] =
 /// The first of these runs a program per file; the others run one to read or name things.
 pub(crate) const RIPGREP_HELPERS: &[&str] = &["--pre", "--hostname-bin", "--search-zip"];
 
-/// Whether every command of the line only looks. `resolve` gives the trusted file behind a name.
+/// Whether every command of the line is read-only. `resolve` returns the trusted file of a name.
 pub fn is_known_safe(argv: &[String], resolve: &dyn Fn(&str) -> Option<PathBuf>) -> bool {
     let commands = commands_of(argv);
     let read = commands.plain && !commands.complex;
     read && commands.shells.iter().all(|shell| resolve(shell).is_some())
-        && commands.list.iter().all(|words| only_looks(words, commands.expands, resolve))
+        && commands.list.iter().all(|words| is_read_only(words, commands.expands, resolve))
 }
 
-/// Whether one command only looks. `expands` says that the shell may replace words, so that a file's name could
-/// become an option.
-pub(crate) fn only_looks(words: &[String], expands: bool, resolve: &dyn Fn(&str) -> Option<PathBuf>) -> bool {
+/// Whether one command is read-only. `expands`: the shell may replace words, so that a file name could become an
+/// option.
+pub(crate) fn is_read_only(
+    words: &[String],
+    expands: bool,
+    resolve: &dyn Fn(&str) -> Option<PathBuf>,
+) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     if program == "cd" {
         return true;
     }
     let name = base_name(program);
-    let by_words = ONLY_LOOK.contains(&name) || (!expands && looks_with(name, arguments));
+    let by_words = READ_ONLY.contains(&name) || (!expands && is_read_only_with(name, arguments));
     by_words && resolve(program).is_some()
 }
 
-/// Whether a shell runs this by itself, to no effect on anything else.
+/// Whether a shell runs this itself, without other effects.
 pub(crate) fn is_harmless_builtin(words: &[String]) -> bool {
     words.first().is_some_and(|program| HARMLESS_BUILTINS.contains(&program.as_str()))
 }
 
-/// Whether the command obeys the configuration of the repository it is run in, which may name programs to run.
+/// Whether the command reads the configuration of its repository, which may name programs to run.
 pub(crate) fn obeys_repository(words: &[String]) -> bool {
     words.first().is_some_and(|program| base_name(program) == "git")
 }
 
-/// The ones for which the options decide.
-fn looks_with(name: &str, arguments: &[String]) -> bool {
+/// Programs whose options decide.
+fn is_read_only_with(name: &str, arguments: &[String]) -> bool {
     match name {
         "base64" => !has_option(arguments, &["--output"], "o"),
         "find" => !arguments.iter().any(|word| FIND_ACTIONS.contains(&word.as_str())),
         "rg" => !has_option(arguments, RIPGREP_HELPERS, "z"),
         "sed" => prints_lines(arguments),
         "uniq" => only_reads_one(arguments),
-        "git" => git::only_looks(arguments),
+        "git" => git::is_read_only(arguments),
         _ => false,
     }
 }
 
-/// Whether one of the options is there: a long one in full, abbreviated or with a value, a short one also in a
-/// cluster.
+/// Whether one of the options occurs: a long one in full, abbreviated or with a value, a short one also in a cluster.
 pub(crate) fn has_option(arguments: &[String], long: &[&str], short: &str) -> bool {
     arguments.iter().any(|word| match word.strip_prefix("--") {
         Some("") => false,

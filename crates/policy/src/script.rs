@@ -1,11 +1,11 @@
-//! A strict reader of plain shell scripts: literal words joined by `&&`, `||`, `;`, `|` and newlines. Whatever it
-//! accepts, `bash` reads as exactly these words; whatever could mean anything else, it leaves alone.
+//! A strict parser of plain shell scripts: literal words joined by `&&`, `||`, `;`, `|` and newlines. For every script
+//! it accepts, `bash` reads exactly the same words; it rejects everything that could mean anything else.
 
-/// Longer scripts are not read: nobody judges them by their words.
+/// Longer scripts are rejected.
 const MAX_BYTES: usize = 64 * 1024;
 const MAX_COMMANDS: usize = 256;
 
-/// Words that begin something else than a command, in bash or zsh.
+/// Words that start something other than a command, in bash or zsh.
 const RESERVED: &[&str] = &[
     "!",
     "-",
@@ -39,7 +39,7 @@ const RESERVED: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
-    /// It has an unquoted `*`, `?` or `[`, or a `~` where homes are named: the shell may put other words in its place.
+    /// It has an unquoted `*`, `?` or `[`, or a leading `~`: the shell may replace it.
     pub expands: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct PlainScript {
     pub pipes: bool,
 }
 
-/// Reads a plain script. `None` for anything that is not certainly plain.
+/// Parses a plain script. `None` for anything that is not certainly plain.
 pub fn read_script(text: &str) -> Option<PlainScript> {
     if text.len() > MAX_BYTES {
         return None;
@@ -86,7 +86,7 @@ pub fn read_script(text: &str) -> Option<PlainScript> {
     (!script.commands.is_empty()).then_some(script)
 }
 
-/// The one command of a script that is this command and a here-document, and nothing else.
+/// The command of a script that is a single command with a here-document.
 pub(crate) fn read_here_document(text: &str) -> Option<Vec<Word>> {
     if text.len() > MAX_BYTES {
         return None;
@@ -209,7 +209,7 @@ impl ScriptReader {
                 '\'' => self.single_quoted(&mut word)?,
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => word.quoted_char(self.next().filter(|c| is_ordinary(*c))?),
-                // Literal when nothing is between them; any other brace may expand.
+                // Literal when empty; any other brace may expand.
                 '{' if !begins_command && self.take('}') => word.text.push_str("{}"),
                 _ => word.bare_char(next)?,
             }
@@ -234,7 +234,7 @@ impl ScriptReader {
             match self.next()? {
                 '"' => return Some(()),
                 '`' => return None,
-                // A dollar that begins no expansion is itself; this is how patterns end.
+                // A dollar without an expansion is literal; patterns often end with one.
                 '$' if matches!(self.peek(), Some('"' | ' ' | '|')) => word.text.push('$'),
                 '$' => return None,
                 '\\' => match self.next()? {
@@ -250,7 +250,7 @@ impl ScriptReader {
     }
 }
 
-/// A word while it is read.
+/// A word while it is parsed.
 #[derive(Default)]
 struct Draft {
     text: String,
@@ -293,13 +293,13 @@ impl Draft {
     }
 }
 
-/// Whether a character may stand in a word outside quotes. Some shells and locales part words at other spaces than the
-/// plain ones.
+/// Whether a character is allowed in a word outside quotes. Some shells and locales split words at other spaces than
+/// the plain ones.
 fn is_ordinary(c: char) -> bool {
     !c.is_control() && (c == ' ' || !c.is_whitespace())
 }
 
-/// Whether a character may stand inside quotes.
+/// Whether a character is allowed inside quotes.
 fn is_text(c: char) -> bool {
     c == '\n' || c == '\t' || !c.is_control()
 }

@@ -1,4 +1,4 @@
-//! Approvals that hold for the session: keyed by what really runs, so that a yes is for that and nothing else.
+//! Approvals for the session: keyed by what really runs, so that they cover exactly that.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use crate::argv::{commands_of, shell_script};
 use crate::executables::{Executables, Program};
 use crate::verdict::Escalation;
 
-/// Everything about a command that an approval is for.
+/// Everything about a command that an approval covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionKey {
     command: Canonical,
-    /// The files behind the names: of the shells, then of each command.
+    /// The files of the names: of the shells, then of each command.
     programs: Vec<Option<Program>>,
     cwd: PathBuf,
     escalation: Escalation,
     /// The additional permissions, as text.
     additional: Option<String>,
     tty: bool,
-    /// The variables that the command has on top of the thread's environment, sorted.
+    /// The command's variables in addition to the thread's environment, sorted.
     environment: Vec<(String, String)>,
 }
 
-/// The call that a key is made of.
+/// The call that a key is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionCall<'a> {
     pub argv: &'a [String],
@@ -32,12 +32,12 @@ pub struct SessionCall<'a> {
     pub environment: &'a [(String, String)],
 }
 
-/// The same for all ways to write the same command.
+/// Equal for all spellings of the same command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Canonical {
-    /// One command whose words are known, in a shell or not.
+    /// One command with known words, in a shell or not.
     Words(Vec<String>),
-    /// A script for a shell, by its flag and its exact text.
+    /// A shell script, by its flag and its exact text.
     Script { flag: String, script: String },
 }
 
@@ -46,14 +46,14 @@ impl SessionKey {
         let commands = commands_of(call.argv);
         let script = shell_script(call.argv);
         let command = match (&*commands.list, script) {
-            // A glob stands for other words tomorrow; the script that holds it does not change.
+            // A glob may expand differently later; the script with it does not change.
             ([words], Some(_)) if commands.plain && !commands.expands => Canonical::Words(words.clone()),
             (_, Some(call)) => {
                 Canonical::Script { flag: call.flag.to_owned(), script: call.script.to_owned() }
             }
             (_, None) => Canonical::Words(call.argv.to_vec()),
         };
-        // The first word of a script that cannot be read is its shell.
+        // The first word of an unparsable script is its shell.
         let programs = commands.list.iter().filter_map(|words| words.first());
         let names = commands.shells.iter().chain(programs);
         let mut environment = call.environment.to_vec();

@@ -1,4 +1,4 @@
-//! The answer of the matrix.
+//! The verdict of the matrix.
 
 use crate::why::Why;
 
@@ -9,15 +9,15 @@ pub enum PolicyVerdict {
     Run { sandbox: SandboxChoice, why: Why },
     /// Ask first.
     Ask {
-        /// The sandbox after a yes.
+        /// The sandbox after approval.
         sandbox: SandboxChoice,
-        /// A rule's own words about why to ask.
+        /// A rule's justification for asking.
         reason: Option<String>,
-        /// The leading words that a yes for good would allow.
+        /// The prefix of a permanent approval.
         amendment: Option<Vec<String>>,
         why: Why,
     },
-    /// Do not run it, and do not ask. `reason` is for the model.
+    /// Refuse it without a question. `reason` is for the model.
     Forbid { reason: String, why: Why },
 }
 
@@ -32,7 +32,7 @@ impl PolicyVerdict {
 /// The sandbox that a command runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxChoice {
-    /// A sandbox without writing and without network, whatever the policy would give.
+    /// A sandbox without writing and without network, whatever the policy allows.
     ReadOnlyNoNetwork,
     /// The sandbox of the policy.
     AsPolicy,
@@ -40,8 +40,8 @@ pub enum SandboxChoice {
     None,
 }
 
-/// The rights the model asks for on top of the sandbox. Rights granted before are not asked for again: such a command
-/// comes with `Default`.
+/// The permissions that the model requests beyond the sandbox. Permissions granted before are not requested again: such
+/// a command uses `Default`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Escalation {
     #[default]

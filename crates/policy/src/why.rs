@@ -1,4 +1,4 @@
-//! Why a verdict is what it is, in words.
+//! The grounds of a verdict, in words.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::display::escape_for_display;
 use crate::quote::shell_line;
 use crate::rules::{RuleMatch, Unheld};
 
-/// The grounds of a verdict, one for each command of the line that counted.
+/// The grounds of a verdict, one for each relevant command of the line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Why {
     pub grounds: Vec<Ground>,
@@ -19,26 +19,26 @@ pub struct Ground {
     pub because: Because,
 }
 
-/// The finding itself.
+/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Because {
-    /// A rule is about it.
+    /// A rule applies.
     Rule(RuleMatch),
-    /// A rule would allow it by its words, but does not hold for what would run.
+    /// A rule's words match, but it does not apply to the file that would run.
     Unheld(Unheld),
-    /// It only looks, and its name means the system's own program.
+    /// It is read-only, and its name resolves to the system's own program.
     KnownSafe,
-    /// It only looks, but runs what the repository's settings name, and no sandbox would hold that.
+    /// It is read-only, but runs what the repository's settings name, without a sandbox.
     ObeysRepository,
-    /// It destroys without asking back.
+    /// It deletes without confirmation.
     Dangerous,
-    /// No rule is about it, and it is not known to be safe.
+    /// No rule applies, and it is not known to be safe.
     Unmatched,
-    /// It asks for more than the sandbox gives.
+    /// It requests more than the sandbox allows.
     Escalation,
-    /// A patch changes files that may be written to.
+    /// A patch changes writable files.
     PatchInside,
-    /// A patch changes files that may not be written to.
+    /// A patch changes files that are not writable.
     PatchOutside,
 }
 

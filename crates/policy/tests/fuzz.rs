@@ -1,5 +1,5 @@
-//! Broken scripts and rule files by the ten thousand, the same ones in each run: nothing panics, and what is read can
-//! be written and read again.
+//! Tens of thousands of broken scripts and rule files, the same in each run: nothing panics, and what is parsed can be
+//! written and parsed again.
 
 use broken_input::BrokenInput;
 use oarlock_policy::fuzzing;

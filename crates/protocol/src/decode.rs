@@ -24,7 +24,7 @@ impl DecodeError {
         &self.path
     }
 
-    /// The first words are serde's, which known clients compare; the path is ours.
+    /// Starts with serde's text, which existing clients compare; the path is our addition.
     fn sentence(&self) -> String {
         if self.path.is_empty() || self.message.contains(&format!("`{}`", self.path)) {
             self.message.clone()
@@ -40,7 +40,7 @@ pub fn decode<T: DeserializeOwned + Named>(text: &str) -> Result<T, DecodeError>
     serde_json::from_str(text).map_err(|error| mismatch(T::NAME, text, &error))
 }
 
-/// Where the text is not what the type wants. Not generic: the program would have it once for every type.
+/// The place of the mismatch. Not generic, so that it is compiled only once.
 #[cold]
 fn mismatch(name: &'static str, text: &str, error: &serde_json::Error) -> DecodeError {
     let path = match serde_json::from_str::<Value>(text) {

@@ -11,7 +11,7 @@ pub(crate) fn first_mismatch(root: &Value, value: &Value) -> Option<String> {
     found.into_iter().next()
 }
 
-/// Only the first is shown, and a few tell variants apart; a payload with a million faults must not cost as many.
+/// Limit of collected mismatches: only the first is shown, and a few suffice to choose a variant.
 const MOST: usize = 64;
 
 struct Walker<'a> {
@@ -68,13 +68,13 @@ impl<'a> Walker<'a> {
                 (None, None) => {}
             }
         }
-        // Decoding notices what is missing when it has seen all that is there.
+        // Like serde, reports missing fields after wrong ones.
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let missing = required.filter_map(Value::as_str).filter(|name| !fields.contains_key(*name));
         found.extend(missing.map(|name| join(path, name)));
     }
 
-    /// A union fits when one variant does. Otherwise the variant with the fewest mismatches is the one that was meant.
+    /// A union fits if one variant does. Otherwise the variant with the fewest mismatches was probably meant.
     fn check_union(&self, variants: &'a [Value], value: &Value, path: &str, found: &mut Vec<String>) {
         let mut best: Option<Vec<String>> = None;
         for variant in variants {
@@ -83,7 +83,7 @@ impl<'a> Walker<'a> {
             if mismatches.is_empty() {
                 return;
             }
-            // A wrong tag means another variant was meant, so what else is wrong with this one says nothing.
+            // A wrong tag means another variant was meant, so further mismatches do not matter.
             let at_all = mismatches.iter().any(|place| place == path);
             let meant = !at_all && self.is_meant(variant, value);
             if meant && best.as_ref().is_none_or(|best| mismatches.len() < best.len()) {
@@ -113,7 +113,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The field whose constant tells the variants apart.
+    /// The field whose constant identifies the variant.
     fn tag(&self, variant: &'a Value) -> Option<(&'a str, &'a Value)> {
         let properties = self.resolve(variant).0.get("properties")?.as_object()?;
         properties
@@ -121,7 +121,7 @@ impl<'a> Walker<'a> {
             .find_map(|(name, schema)| Some((name.as_str(), self.resolve(schema).0.get("const")?)))
     }
 
-    /// Follows references; also tells whether they lead to an absolute path.
+    /// Follows references; also returns whether they lead to an absolute path.
     fn resolve(&self, schema: &'a Value) -> (&'a Value, bool) {
         let mut schema = schema;
         let mut is_path = false;

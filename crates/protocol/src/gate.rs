@@ -16,7 +16,7 @@ pub trait ExperimentalGate {
         None
     }
 
-    /// Takes out what a stable connection must not see.
+    /// Removes experimental parts, for a connection without that capability.
     fn strip_experimental(&mut self) {}
 
     /// Lists leave such an element out; an optional field holding one becomes unset.

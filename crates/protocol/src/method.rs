@@ -51,7 +51,7 @@ pub enum MethodStage {
 pub enum OrderKey {
     /// After every earlier request of the same connection that names no thread.
     Connection,
-    /// After every earlier request about the same thread, whoever sent it.
+    /// After every earlier request about the same thread, from any connection.
     Thread,
 }
 
@@ -171,7 +171,7 @@ pub struct WireType {
     pub name: &'static str,
     #[cfg(all(feature = "schema", debug_assertions))]
     pub(crate) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
-    /// Decodes the text and encodes it again, as a peer that understands all of it would.
+    /// Decodes the text and encodes it again, like a peer that knows all fields.
     #[cfg(feature = "round-trip")]
     pub round_trip: fn(&str) -> Result<String, crate::DecodeError>,
 }

@@ -57,7 +57,7 @@ macro_rules! messages {
                 }
             }
 
-            /// Takes out what a stable connection must not see.
+            /// Removes experimental parts, for a connection without that capability.
             pub fn strip_experimental(&mut self) {
                 match self {
                     $(Self::$name(params) => params.strip_experimental(),)*
@@ -65,7 +65,7 @@ macro_rules! messages {
             }
         }
 
-        /// Writes the params alone; the envelope belongs to whoever sends it.
+        /// Writes only the params; the sender adds the envelope.
         impl Serialize for $message {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
@@ -117,15 +117,15 @@ requests! {
         ThreadDelete = "thread/delete" (ThreadDeleteParams) -> ThreadDeleteResponse [experimental], in_order_of thread_id, for operator;
         /// Ends the caller's subscription; the last subscriber to leave unloads the thread.
         ThreadUnsubscribe = "thread/unsubscribe" (ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse, in_order_of thread_id, for viewer;
-        /// Counts one more question asked outside the protocol; command timeouts pause while the count is above zero.
+        /// Adds one open question outside the protocol; command timeouts pause while there are any.
         ThreadIncrementElicitation = "thread/increment_elicitation" (ThreadIncrementElicitationParams) -> ThreadIncrementElicitationResponse [experimental], in_order_of thread_id, for operator;
-        /// Counts one such question less.
+        /// Removes one such question.
         ThreadDecrementElicitation = "thread/decrement_elicitation" (ThreadDecrementElicitationParams) -> ThreadDecrementElicitationResponse [experimental], in_order_of thread_id, for operator;
         /// Gives a thread a name.
         ThreadSetName = "thread/name/set" (ThreadSetNameParams) -> ThreadSetNameResponse, in_order_of thread_id, for operator;
         /// Changes the git facts stored with a thread.
         ThreadMetadataUpdate = "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse, in_order_of thread_id, for operator;
-        /// Sets what the thread is to reach, and how many tokens it may spend on it.
+        /// Sets the thread's goal, and its token budget.
         ThreadGoalSet = "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse, in_order_of thread_id, for operator;
         /// Reads the thread's goal.
         ThreadGoalGet = "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse, in_order_of thread_id, for viewer;
@@ -135,7 +135,7 @@ requests! {
         ThreadUnarchive = "thread/unarchive" (ThreadUnarchiveParams) -> ThreadUnarchiveResponse, in_order_of thread_id, for operator;
         /// Starts a turn that replaces the history by a summary.
         ThreadCompactStart = "thread/compact/start" (ThreadCompactStartParams) -> ThreadCompactStartResponse, in_order_of thread_id, for operator;
-        /// Runs a command of the user's own, outside the sandbox, and shows it to the model.
+        /// Runs a command of the user outside the sandbox, and shows it to the model.
         ThreadShellCommand = "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse, in_order_of thread_id, for operator;
         /// Ends the terminals the thread left running.
         ThreadBackgroundTerminalsClean = "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse [experimental], in_order_of thread_id, for operator;
@@ -159,11 +159,11 @@ requests! {
         TaskList = "task/list" (TaskListParams) -> TaskListResponse [experimental], for viewer;
         /// Reads one task of a host, with the operations that wait.
         TaskRead = "task/read" (TaskReadParams) -> TaskReadResponse [experimental], in_order_of thread_id, for viewer;
-        /// Ends the runtime of a task; its turn stays where it is.
+        /// Ends the runtime of a task; its turn stays resumable.
         TaskSuspend = "task/suspend" (TaskSuspendParams) -> TaskSuspendResponse [experimental], in_order_of thread_id, for operator;
         /// Suspends the turns of a task at a safe point and ends its runtime; on request its workspace is kept, too.
         ThreadSuspend = "thread/suspend" (ThreadSuspendParams) -> ThreadSuspendResponse [experimental], in_order_of thread_id, for operator;
-        /// Starts a runtime for a task; its turn goes on.
+        /// Starts a runtime for a task; its turn continues.
         TaskResume = "task/resume" (TaskResumeParams) -> TaskResumeResponse [experimental], in_order_of thread_id, for operator;
         /// Removes a task with its records.
         TaskDelete = "task/delete" (TaskDeleteParams) -> TaskDeleteResponse [experimental], in_order_of thread_id, for operator;
@@ -183,7 +183,7 @@ requests! {
         PlacementAbandon = "placement/abandon" (PlacementAbandonParams) -> PlacementAbandonResponse [experimental], for operator;
         /// Removes a placement that no task uses.
         PlacementDelete = "placement/delete" (PlacementDeleteParams) -> PlacementDeleteResponse [experimental], for operator;
-        /// Removes placements that nobody needs.
+        /// Removes unused placements.
         PlacementGc = "placement/gc" (PlacementGcParams) -> PlacementGcResponse [experimental], for operator;
         /// Sums up the tokens and the cost of model requests, by task, model, provider, day or minute.
         UsageList = "usage/list" (UsageListParams) -> UsageListResponse [experimental], for viewer;
@@ -209,7 +209,7 @@ requests! {
         FsWriteFile = "fs/writeFile" (FsWriteFileParams) -> FsWriteFileResponse, for operator;
         /// Creates a folder.
         FsCreateDirectory = "fs/createDirectory" (FsCreateDirectoryParams) -> FsCreateDirectoryResponse, for operator;
-        /// Tells what a path is and when it changed.
+        /// Reads the type of a path and when it changed.
         FsGetMetadata = "fs/getMetadata" (FsGetMetadataParams) -> FsGetMetadataResponse, for operator;
         /// Lists the direct children of a folder.
         FsReadDirectory = "fs/readDirectory" (FsReadDirectoryParams) -> FsReadDirectoryResponse, for operator;
@@ -233,7 +233,7 @@ requests! {
         TurnSteer = "turn/steer" (TurnSteerParams) -> TurnSteerResponse, in_order_of thread_id, for operator;
         /// Stops the running turn.
         TurnInterrupt = "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse, in_order_of thread_id, for operator;
-        /// Brings the running turn to a point where the process may end, and keeps it resumable.
+        /// Suspends the running turn, so that the process may end and the turn can be resumed.
         TurnSuspend = "turn/suspend" (TurnSuspendParams) -> TurnSuspendResponse [experimental], in_order_of thread_id, for operator;
         /// Opens a live voice conversation.
         ThreadRealtimeStart = "thread/realtime/start" (ThreadRealtimeStartParams) -> ThreadRealtimeStartResponse [experimental], in_order_of thread_id, for operator;
@@ -243,25 +243,25 @@ requests! {
         ThreadRealtimeAppendText = "thread/realtime/appendText" (ThreadRealtimeAppendTextParams) -> ThreadRealtimeAppendTextResponse [experimental], in_order_of thread_id, for operator;
         /// Closes it.
         ThreadRealtimeStop = "thread/realtime/stop" (ThreadRealtimeStopParams) -> ThreadRealtimeStopResponse [experimental], in_order_of thread_id, for operator;
-        /// Has the agent review changes, in this thread or in one of its own.
+        /// Starts a review of changes, in this thread or in a new one.
         ReviewStart = "review/start" (ReviewStartParams) -> ReviewStartResponse, in_order_of thread_id, for operator;
         /// Lists the models a client may offer.
         ModelList = "model/list" (ModelListParams) -> ModelListResponse, for viewer;
-        /// Hands the runtime a batch of stream events of a model request the host carries.
+        /// Sends the runtime a batch of stream events of a model request that the host carries.
         ModelStreamEvent = "model/streamEvent" (ModelStreamEventParams) -> ModelStreamEventResponse [experimental], in_order_of thread_id, for operator;
-        /// Tells the runtime that such a stream ended without a terminal event.
+        /// Reports that such a stream ended without a terminal event.
         ModelStreamAborted = "model/streamAborted" (ModelStreamAbortedParams) -> ModelStreamAbortedResponse [experimental], in_order_of thread_id, for operator;
         /// Refuses an accepted model request before its first event.
         ModelRequestRejected = "model/requestRejected" (ModelRequestRejectedParams) -> ModelRequestRejectedResponse [experimental], in_order_of thread_id, for operator;
         /// Uploads one part of a long history announced by `initialItemsRef`.
         RolloutLoad = "rollout/load" (RolloutLoadParams) -> RolloutLoadResponse [experimental], in_order_of thread_id, for operator;
-        /// Delivers what a child the host ran has to say. Idempotent by delegation id.
+        /// Reports the result of a child that the host ran. Idempotent by delegation id.
         DelegationResult = "delegation/result" (DelegationResultParams) -> DelegationResultResponse [experimental], for operator;
-        /// Makes an environment known to the runtime.
+        /// Registers an environment.
         EnvironmentAdd = "environment/add" (EnvironmentAddParams) -> EnvironmentAddResponse [experimental], for admin;
         /// Describes one environment.
         EnvironmentInfo = "environment/info" (EnvironmentInfoParams) -> EnvironmentInfoResponse [experimental], for operator;
-        /// Tells whether an environment can be used now.
+        /// Reads whether an environment can be used now.
         EnvironmentStatusRead = "environment/status" (EnvironmentStatusParams) -> EnvironmentStatusResponse [experimental], for operator;
         /// Lists feature flags with their stage and value.
         ExperimentalFeatureList = "experimentalFeature/list" (ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse, for viewer;
@@ -299,15 +299,15 @@ requests! {
         CommandExecResize = "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse, for operator;
         /// Reads the effective configuration, and its layers on demand.
         ConfigRead = "config/read" (ConfigReadParams) -> ConfigReadResponse, for operator;
-        /// Finds what could be taken over from another agent's configuration.
+        /// Lists what can be imported from another agent's configuration.
         ExternalAgentConfigDetect = "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse, for admin;
-        /// Takes it over.
+        /// Imports it.
         ExternalAgentConfigImport = "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse, for admin;
         /// Writes one value to the user's config file.
         ConfigValueWrite = "config/value/write" (ConfigValueWriteParams) -> ConfigWriteResponse, for admin;
         /// Writes several values, all or none.
         ConfigBatchWrite = "config/batchWrite" (ConfigBatchWriteParams) -> ConfigWriteResponse, for admin;
-        /// Reads what an administrator requires.
+        /// Reads the administrator's requirements.
         ConfigRequirementsRead = "configRequirements/read" (NoParams) -> ConfigRequirementsReadResponse, for operator;
         /// Reads who is logged in.
         GetAccount = "account/read" (GetAccountParams) -> GetAccountResponse, for viewer;
@@ -354,7 +354,7 @@ requests! {
         McpServerElicitationAsk = "mcpServer/elicitation/request" (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse [root], in_order_of thread_id;
         /// May the agent have these permissions?
         PermissionsRequestApproval = "item/permissions/requestApproval" (PermissionsRequestApprovalParams) -> PermissionsRequestApprovalResponse [root], in_order_of thread_id;
-        /// Runs a tool the client brought.
+        /// Runs a tool that the client registered.
         DynamicToolCall = "item/tool/call" (DynamicToolCallParams) -> DynamicToolCallResponse [root], in_order_of thread_id;
         /// Asks for fresh tokens after the provider refused the old ones.
         ChatgptAuthTokensRefresh = "account/chatgptAuthTokens/refresh" (ChatgptAuthTokensRefreshParams) -> ChatgptAuthTokensRefreshResponse [root];
@@ -362,9 +362,9 @@ requests! {
         ModelRequest = "model/request" (ModelRequestParams) -> ModelRequestResponse [experimental, root], in_order_of thread_id;
         /// Asks the host to stop carrying it.
         ModelCancel = "model/cancel" (ModelCancelParams) -> ModelCancelResponse [experimental, root], in_order_of thread_id;
-        /// Gives the host records to store; answered when they are committed.
+        /// Sends the host records to store; answered when they are committed.
         RolloutAppend = "rollout/append" (RolloutAppendParams) -> RolloutAppendResponse [experimental, root], in_order_of thread_id;
-        /// Asks the host where a child agent is to run.
+        /// Asks the host where to run a child agent.
         DelegationRequest = "delegation/request" (DelegationRequestParams) -> DelegationRequestResponse [experimental, root];
         /// Sends input to a child the host runs.
         DelegationInput = "delegation/input" (DelegationInputParams) -> DelegationInputResponse [experimental, root];
@@ -414,17 +414,17 @@ notifications! {
         HookStarted = "hook/started" (HookStartedNotification);
         /// A turn ended.
         TurnCompleted = "turn/completed" (TurnCompletedNotification);
-        /// A turn was put away and can be taken up again.
+        /// A turn was suspended and can be resumed.
         TurnSuspended = "turn/suspended" (TurnSuspendedNotification) [experimental];
-        /// An operation of a host's task was proposed, decided, or is over.
+        /// An operation of a host's task was proposed, decided or finished.
         OperationUpdated = "operation/updated" (OperationUpdatedNotification) [experimental];
         /// A task of a host is in another state; for connections that follow all tasks.
         TaskUpdated = "task/updated" (TaskUpdatedNotification) [experimental];
-        /// Another host has the thread now: how it stands there.
+        /// Another host has the thread now; this is its state there.
         ThreadResynced = "thread/resynced" (ThreadResyncedNotification) [experimental];
-        /// How far the making of a placement is.
+        /// The progress of creating a placement.
         PlacementProgress = "placement/progress" (PlacementProgressNotification) [experimental];
-        /// A placement was made, lost, suspended or woken.
+        /// A placement was created, lost, suspended or resumed.
         PlacementStatusChanged = "placement/status/changed" (PlacementStatusChangedNotification) [experimental];
         /// A hook ended.
         HookCompleted = "hook/completed" (HookCompletedNotification);
@@ -438,7 +438,7 @@ notifications! {
         ItemGuardianApprovalReviewStarted = "item/autoApprovalReview/started" (ItemGuardianApprovalReviewStartedNotification);
         /// An automatic approval review ended.
         ItemGuardianApprovalReviewCompleted = "item/autoApprovalReview/completed" (ItemGuardianApprovalReviewCompletedNotification);
-        /// An item ended; what it holds is final.
+        /// An item ended; its content is final.
         ItemCompleted = "item/completed" (ItemCompletedNotification);
         /// A Responses item as the model sent it, for threads that asked for raw events.
         RawResponseItemCompleted = "rawResponseItem/completed" (RawResponseItemCompletedNotification);

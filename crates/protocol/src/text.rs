@@ -32,7 +32,7 @@ pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T> {
     serde_json::from_str(&value.to_string()).map_err(|error| Error::custom(without_position(&error)))
 }
 
-/// The member that tells variants apart.
+/// The member that identifies the variant.
 pub(crate) fn tag<T: DeserializeOwned>(whole: &str, name: &'static str, expected: &'static str) -> Result<T> {
     let tag = serde_json::Deserializer::from_str(whole).deserialize_map(Tag { name, expected })?;
     T::deserialize::<StringDeserializer<Error>>(tag.into_deserializer())

@@ -1,4 +1,4 @@
-//! Errors of `decode` say what is wrong in serde's words, which known clients compare, and where in ours.
+//! Errors of `decode` contain serde's text, which existing clients compare, and our path.
 
 #![allow(clippy::expect_used, reason = "a failed expectation is a failed test")]
 

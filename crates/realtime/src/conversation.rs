@@ -12,11 +12,11 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::events::{RealtimeEvent, append_audio, append_text, open_session};
 use crate::socket::{ServiceSocket, connect};
 
-/// Pieces of sound and text that may wait for the service.
+/// Limit of queued audio and text messages.
 const WAITING: usize = 256;
-/// Their bytes. A client may send them faster than the service reads.
+/// Limit of their bytes. A client may send faster than the service reads.
 const WAITING_BYTES: usize = 16 << 20;
-/// How long a goodbye may take, and before it what still waits to be sent.
+/// Time limit of sending the queue and closing.
 const CLOSING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum RealtimeError {
     NotRunning,
 }
 
-/// Where a conversation is held, and what the voice is told.
+/// The URL of the service, and the voice's instructions.
 #[derive(Clone)]
 pub struct ConversationOptions {
     /// An `http` or `https` address.
@@ -52,7 +52,7 @@ pub enum ConversationEnd {
 }
 
 impl ConversationEnd {
-    /// As clients are told.
+    /// As reported to clients.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Requested => "requested",
@@ -61,14 +61,14 @@ impl ConversationEnd {
     }
 }
 
-/// A conversation that runs. Dropped, it ends.
+/// A running conversation. Dropping it ends it.
 #[derive(Debug)]
 pub struct VoiceConversation {
     messages: mpsc::Sender<WaitingMessage>,
-    /// The bytes that may still be added to what waits.
+    /// The bytes that may still be queued.
     room: Arc<Semaphore>,
     task: JoinHandle<()>,
-    /// Dropped with the rest: a service that does not read must not keep the task.
+    /// Dropped with the rest: a service that does not read must not keep the task alive.
     _open: oneshot::Sender<()>,
 }
 
@@ -79,7 +79,7 @@ struct WaitingMessage {
 }
 
 impl VoiceConversation {
-    /// Connects, and hands every event to `heard` until the conversation ends, which `ended` is told once.
+    /// Connects, and passes every event to `heard` until the conversation ends, which is reported once to `ended`.
     pub async fn open<H, E, F, G>(
         client: &http::Client,
         options: &ConversationOptions,
@@ -116,7 +116,7 @@ impl VoiceConversation {
         self.send(append_text(text))
     }
 
-    /// Nobody waits for a slow service: what does not fit is refused.
+    /// Does not wait for a slow service: refuses what exceeds the limits.
     fn send(&self, text: String) -> Result<(), RealtimeError> {
         let bytes = u32::try_from(text.len()).map_err(|_| RealtimeError::Full)?;
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| RealtimeError::Full)?;
@@ -130,7 +130,7 @@ impl VoiceConversation {
         self.task.is_finished()
     }
 
-    /// Ends it, and waits until that was told.
+    /// Ends it, and waits until that was reported.
     pub async fn stop(self) {
         let Self { messages, task, _open, .. } = self;
         drop((messages, _open));
@@ -138,13 +138,13 @@ impl VoiceConversation {
     }
 }
 
-/// Ends a while after the other end is dropped.
+/// Resolves a while after the other end is dropped.
 async fn overdue(closed: oneshot::Receiver<()>) {
     let _ = closed.await;
     tokio::time::sleep(CLOSING).await;
 }
 
-/// Both ways until one of them ends.
+/// Transfers in both directions until one of them ends.
 async fn carry<H, F>(
     socket: &mut ServiceSocket,
     waiting: &mut mpsc::Receiver<WaitingMessage>,
@@ -173,7 +173,7 @@ where
                     }
                 }
                 Some(Ok(Message::Close(_))) | None => return ConversationEnd::TransportClosed,
-                // Pings are answered by the socket itself; nothing else is part of this protocol.
+                // The socket answers pings itself; other messages are not part of this protocol.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
                     heard(RealtimeEvent::Failed(error.to_string())).await;

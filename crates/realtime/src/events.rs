@@ -1,9 +1,9 @@
-//! The messages of a conversation, both ways. Events of the older and of the newer service are understood.
+//! The messages of a conversation in both directions, for the older and the newer service.
 
 use protocol::{ItemId, ThreadRealtimeAudioChunk};
 use serde_json::{Value, json};
 
-/// Sound without a rate of its own is of this one.
+/// The default sample rate.
 const SAMPLE_RATE: u32 = 24_000;
 
 /// One event of the service.
@@ -14,18 +14,18 @@ pub enum RealtimeEvent {
         session_id: Option<String>,
     },
     Audio(ThreadRealtimeAudioChunk),
-    /// A new piece of what somebody said.
+    /// A new part of the transcript.
     Transcript {
         role: &'static str,
         text: String,
     },
-    /// Something that no other event carries.
+    /// An item without its own event.
     Item(Value),
     Failed(String),
 }
 
 impl RealtimeEvent {
-    /// None for events that tell clients nothing.
+    /// None for events that clients do not need.
     pub(crate) fn of(event: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Some(match event["type"].as_str()? {
@@ -71,7 +71,7 @@ fn audio(event: &Value) -> Option<ThreadRealtimeAudioChunk> {
     })
 }
 
-/// The first message: what the voice is told, and how sound travels.
+/// The first message: the instructions and the audio format.
 pub(crate) fn open_session(instructions: &str) -> String {
     let format = json!({ "type": "audio/pcm", "rate": SAMPLE_RATE });
     json!({

@@ -1,4 +1,4 @@
-//! Owns voice conversations: the websocket to the provider and what its events mean. Must not know threads, clients or
+//! Owns voice conversations: the websocket to the provider and its events. Must not know threads, clients or
 //! configuration files.
 
 mod conversation;

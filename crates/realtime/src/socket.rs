@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::conversation::RealtimeError;
 
-/// How long a connection may take.
+/// Time limit of connecting.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Sound comes in pieces of a second or so. A larger message is an attack.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;

@@ -1,23 +1,23 @@
-//! The error for a message that is refused: short, with the id to answer when it is known.
+//! The error for an invalid message: short, with the request's id if it is known.
 
 use std::borrow::Cow;
 
 use crate::encode::{self, EncodedLine};
 use crate::id::Id;
 
-/// The JSON-RPC codes this crate decides about. Every other code belongs to the server.
+/// The JSON-RPC codes of this crate. All others belong to the server.
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// Longest quote from the input. The whole sentence stays well below a kilobyte.
+/// Limit of quoted input. The whole sentence stays well below a kilobyte.
 const QUOTED_BYTES: usize = 80;
 
-/// A line that is no message. It had no effect; the next line is read as if it had not been there.
+/// An invalid line. It had no effect, and the next line is read normally.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct BadMessage {
-    /// The request to answer. `None` when it is unknown, and for a malformed answer: its id is ours, and an error
-    /// sent under it would look like the answer to a request of the peer's.
+    /// The request to answer. `None` if it is unknown, and for an invalid response: its id is ours, and an error with
+    /// that id would look like a response to a request of the peer.
     pub id: Option<Id>,
     pub kind: BadKind,
     pub message: String,
@@ -42,7 +42,7 @@ impl BadMessage {
         Self { id, kind, message }
     }
 
-    /// The JSON-RPC code: parse error for what is no JSON text, invalid request for JSON of the wrong shape.
+    /// The JSON-RPC code: parse error for invalid JSON, invalid request for JSON of the wrong shape.
     pub fn code(&self) -> i64 {
         match self.kind {
             BadKind::NotUtf8 | BadKind::NotJson | BadKind::TooDeep | BadKind::LoneSurrogate => PARSE_ERROR,
@@ -55,9 +55,9 @@ impl BadMessage {
         }
     }
 
-    /// The error to answer with, under the id `null` when the request is unknown.
+    /// The error response, with the id `null` if the request is unknown.
     pub fn to_line(&self) -> EncodedLine {
-        // Text and numbers always can be written as JSON; the outbox skips an empty line.
+        // Text and numbers can always be written as JSON; the outbox skips an empty line.
         encode::error(self.id.as_ref(), self.code(), &self.message, &()).unwrap_or_default()
     }
 }
@@ -70,7 +70,7 @@ pub fn shorten(text: &str, max_bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..text.floor_char_boundary(max_bytes)]))
 }
 
-/// A name from the input as it is quoted in a sentence of ours.
+/// Input quoted in an error message.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     shorten(text, QUOTED_BYTES)
 }

@@ -9,14 +9,14 @@ use crate::encode::EncodedLine;
 use crate::lanes::HeldBytes;
 use crate::queue::{NextBatch, OutboxQueue};
 
-/// About how many bytes are written at once.
+/// The approximate size of one write.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// The messages that wait to be written. Dropping it closes the connection: they are lost, and senders get `Closed`.
+/// The queued messages. Dropping it closes the connection: they are lost, and senders get `Closed`.
 #[derive(Debug)]
 pub struct Backlog {
     queue: Arc<OutboxQueue>,
-    /// Taken and not yet known to be written.
+    /// Taken, and not yet known to be written.
     in_flight: HeldBytes,
 }
 
@@ -25,8 +25,8 @@ impl Backlog {
         Self { queue, in_flight: HeldBytes::default() }
     }
 
-    /// The next line, for a transport that sends messages one by one, or `None` when the outbox is closed and all is
-    /// sent. Asking for the next one says that the last one is written. Nothing is lost when the future is dropped.
+    /// The next line, for a transport that sends messages one by one; `None` when the outbox is closed and empty.
+    /// Calling it again confirms that the last line was written. Cancel-safe.
     pub async fn next(&mut self) -> Option<EncodedLine> {
         let mut line = EncodedLine::new();
         self.take(1, &mut line).await.then_some(line)
@@ -36,10 +36,10 @@ impl Backlog {
         self.queue.is_empty()
     }
 
-    /// Fills `batch` with what is to be written next. False at the end.
+    /// Fills `batch` with the next lines. False at the end.
     async fn take(&mut self, max_bytes: usize, batch: &mut EncodedLine) -> bool {
         batch.clear();
-        // A delta that could not be rendered leaves nothing to write, but room.
+        // A delta that cannot be rendered produces no bytes, but frees its place.
         while batch.is_empty() {
             self.queue.settle(std::mem::take(&mut self.in_flight));
             let entries = match self.queue.take(max_bytes) {
@@ -65,7 +65,7 @@ impl Drop for Backlog {
     }
 }
 
-/// A long line is moved rather than copied, and the buffer of an earlier long one is given up.
+/// Moves a long line instead of copying it, and drops the buffer of an earlier long one.
 fn append(batch: &mut EncodedLine, mut line: EncodedLine) {
     let usable = BATCH_BYTES / 2..4 * BATCH_BYTES;
     if line.len() >= BATCH_BYTES && batch.len() < line.len() {
@@ -78,8 +78,8 @@ fn append(batch: &mut EncodedLine, mut line: EncodedLine) {
     }
 }
 
-/// Writes everything that is sent on a connection, several messages at once, and flushes when nothing waits. Ends
-/// when the outbox is closed and all is written, or with the first failure to write.
+/// Writes everything that is sent on a connection, several messages at once, and flushes when the queue is empty. Ends
+/// when the outbox is closed and empty, or with the first write error.
 pub async fn drain(mut backlog: Backlog, mut sink: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut batch = EncodedLine::new();
     while backlog.take(BATCH_BYTES, &mut batch).await {

@@ -1,4 +1,4 @@
-//! Writing messages: typed values straight into one line of bytes, newline included, without a `jsonrpc` member.
+//! Encodes messages: typed values to one line of bytes, including the newline, without a `jsonrpc` member.
 
 use memchr::memchr2_iter;
 use serde::Serialize;
@@ -9,12 +9,12 @@ use crate::json;
 /// One encoded message with its newline.
 pub type EncodedLine = Vec<u8>;
 
-/// A payload that cannot be JSON, as a map whose keys are no text.
+/// A payload that JSON cannot represent, such as a map with keys that are not strings.
 #[derive(Debug, thiserror::Error)]
 #[error("the message cannot be written as JSON")]
 pub struct EncodeError(#[from] serde_json::Error);
 
-/// A request of ours. Params that are `null` are left out.
+/// A request of ours. `null` params are left out.
 pub fn request(
     id: &Id,
     method: &str,
@@ -23,7 +23,7 @@ pub fn request(
     traced_request(id, method, params, &())
 }
 
-/// A request of ours with the context of the trace that it belongs to. A context that is `null` is left out.
+/// A request of ours with its trace context. A `null` context is left out.
 pub fn traced_request(
     id: &Id,
     method: &str,
@@ -34,7 +34,7 @@ pub fn traced_request(
     Ok(object.unless_null("params", params)?.unless_null("trace", trace)?.line())
 }
 
-/// A notification. Params that are `null` are left out.
+/// A notification. `null` params are left out.
 pub fn notification(method: &str, params: &(impl Serialize + ?Sized)) -> Result<EncodedLine, EncodeError> {
     Ok(ObjectWriter::open().member("method", method)?.unless_null("params", params)?.line())
 }
@@ -44,8 +44,7 @@ pub fn response(id: &Id, result: &(impl Serialize + ?Sized)) -> Result<EncodedLi
     Ok(ObjectWriter::open().member("id", id)?.member("result", result)?.line())
 }
 
-/// The answer to a request that failed, or with the id `null` to a line that was no message. Data that are `null`,
-/// as `&()`, are left out.
+/// An error response, with the id `null` for an invalid line. `null` data, as `&()`, are left out.
 pub fn error(
     id: Option<&Id>,
     code: i64,
@@ -60,7 +59,7 @@ pub fn error(
     Ok(object.line())
 }
 
-/// An object being written, its last brace missing.
+/// A partially written object, without its closing brace.
 #[derive(Debug)]
 struct ObjectWriter {
     text: Vec<u8>,
@@ -110,8 +109,7 @@ impl ObjectWriter {
     }
 }
 
-/// Raw JSON passed through may be spread over several lines. In JSON a line break is white space and nothing else,
-/// inside strings it is escaped.
+/// Raw JSON may contain line breaks. In JSON they are only white space: inside strings they are escaped.
 fn flatten(text: &mut [u8]) {
     let breaks: Vec<usize> = memchr2_iter(b'\n', b'\r', text).collect();
     for at in breaks {
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_out_what_is_null_where_it_means_nothing() {
+    fn leaves_out_null_members() {
         check(request(&Id::from(0), "m", &()), r#"{"id":0,"method":"m"}"#);
         check(traced_request(&Id::from(0), "m", &(), &None::<u8>), r#"{"id":0,"method":"m"}"#);
         check(notification("m", &None::<Params<'_>>), r#"{"method":"m"}"#);
@@ -170,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_was_passed_through() {
+    fn a_message_with_raw_json_is_one_line() {
         let raw = RawValue::from_string("{\r\n  \"a\": \"b\\n\"\n}".to_owned()).unwrap();
         check(response(&Id::from(0), &raw), r#"{"id":0,"result":{    "a": "b\n" }}"#);
     }
 
     #[test]
-    fn says_so_when_it_cannot() {
+    fn reports_values_that_json_cannot_represent() {
         assert!(notification("m", &BTreeMap::from([((1, 2), 3)])).is_err());
     }
 }

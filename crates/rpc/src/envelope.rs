@@ -1,13 +1,13 @@
-//! Reading messages: which of the four kinds a line is, its payload left as text for the one who knows the method.
+//! Parses messages: determines the kind of a line, and keeps its payload as text for the handler of the method.
 //!
 //! The rules, in order:
 //! - A `method` makes a request if there is an `id`, else a notification. Without one, a `result` makes a response
-//!   and an `error` an error response. The first that fits wins, and a `method` of `null` is none.
-//! - Keys that are not ours are ignored, `jsonrpc` among them. One of ours that comes twice is refused: two readers
-//!   could take two different messages from it.
-//! - `params` of `null` equal absent ones. An `id` of `null` is a bad id, not a missing one.
-//! - An error response counts as one however badly its `error` is made, and whether or not it names its request:
-//!   what waits for it must not wait for ever, and an error is never answered with an error.
+//!   and an `error` an error response. The first match counts, and a `null` `method` is none.
+//! - Unknown keys are ignored, including `jsonrpc`. A known key that occurs twice is refused: two parsers could read
+//!   two different messages.
+//! - `null` `params` equal absent ones. A `null` `id` is an invalid id, not a missing one.
+//! - An error response counts even if its `error` is malformed or its request unknown: the caller must not wait for
+//!   ever, and an error is never answered with an error.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -23,7 +23,7 @@ use crate::line_buffer::trim;
 use crate::salvage::salvage_id;
 use crate::scan::{self, MAX_DEPTH, ScanFlaw};
 
-/// The text of each member, `None` when it is absent.
+/// The text of each member, `None` if absent.
 #[derive(Deserialize)]
 struct EnvelopeMembers<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -40,12 +40,12 @@ struct EnvelopeMembers<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Keeps a `null` that is there apart from nothing.
+/// Distinguishes `null` from an absent member.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// Reads one message. Payloads are checked to be JSON, not decoded.
+/// Parses one message. Payloads are validated as JSON, not decoded.
 pub fn parse(frame: &[u8]) -> Result<Incoming, BadMessage> {
     let frame = trim(frame);
     let unreadable = |kind, message| BadMessage::new(salvage_id(frame), kind, message);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_the_four_kinds_apart() {
+    fn distinguishes_the_four_kinds() {
         check(&[
             (r#"{"id":1,"method":"a","params":{"b":[1]}}"#, r#"request Integer(1) a {"b":[1]} -"#),
             (
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_kind_that_fits_wins() {
+    fn the_first_matching_kind_counts() {
         check(&[
             (r#"{"id":1,"result":1,"error":{},"method":"a"}"#, "request Integer(1) a - -"),
             (r#"{"id":1,"error":null,"result":1}"#, "response Integer(1) 1"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn ignores_what_it_does_not_know() {
+    fn ignores_unknown_members() {
         check(&[
             (r#"{"jsonrpc":"2.0","x":{"y":1},"x":2,"method":"a","params":null}"#, "notification a -"),
             (r#"{"id":1,"method":"a","params":null,"trace":null}"#, "request Integer(1) a - -"),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_ids_that_are_none() {
+    fn refuses_invalid_ids() {
         for id in ["null", "1.5", "1e3", "9223372036854775808", "true", "{}", "[1]", "-0"] {
             let expected =
                 format!("BadId None -32600 the id of `a` must be a string or a 64-bit integer, not {id}");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_json() {
+    fn refuses_invalid_json() {
         check(&[
             ("{not json}", "NotJson None -32700 not JSON: key must be a string at line 1 column 2"),
             (

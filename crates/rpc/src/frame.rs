@@ -1,4 +1,4 @@
-//! Cutting a stream of bytes into lines, whatever comes: of any length, in any pieces, with any bytes in it.
+//! Splits a byte stream into lines of any length, arriving in any pieces, with any bytes.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::line_buffer::{LineBuffer, LineTooLong};
 
 #[derive(Debug, Clone, Copy)]
 pub struct FrameLimits {
-    /// The longest line, its newline not counted.
+    /// Limit of a line, without its newline.
     pub max_frame_bytes: usize,
 }
 
@@ -26,16 +26,16 @@ pub enum FrameError {
     #[error("a line is longer than {limit} bytes")]
     TooLong {
         limit: usize,
-        /// Whom to answer, if the beginning of the line told.
+        /// The id of the request, if it is at the beginning of the line.
         id: Option<Id>,
     },
-    /// Nothing more can be read.
+    /// The stream has ended with an error.
     #[error("reading failed")]
     Io(#[from] io::Error),
 }
 
 impl FrameError {
-    /// The error to answer with, or the failure that ended the stream.
+    /// The error to respond with, or the error that ended the stream.
     pub fn into_bad_message(self) -> Result<BadMessage, io::Error> {
         let message = self.to_string();
         match self {
@@ -45,7 +45,7 @@ impl FrameError {
     }
 }
 
-/// Reads frames: lines without their line break and the white space around them, blank ones left out.
+/// Reads frames: trimmed lines, without blank ones.
 #[derive(Debug)]
 pub struct FrameReader<R> {
     source: R,
@@ -60,14 +60,13 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Self { source, limit, buffer: LineBuffer::new(limit), ended: false }
     }
 
-    /// Changes the longest line from the next read on.
+    /// Changes the limit of a line from the next read on.
     pub fn set_limit(&mut self, max_frame_bytes: usize) {
         self.limit = max_frame_bytes;
         self.buffer.set_limit(max_frame_bytes);
     }
 
-    /// The next frame, or `None` at the end of the stream. A last line without a newline counts as one. Nothing is
-    /// lost when the future is dropped, so it may stand in a `select!`.
+    /// The next frame, or `None` at the end of the stream. The last line may lack a newline. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<&[u8], FrameError>> {
         loop {
             match self.buffer.next(self.ended) {
@@ -125,7 +124,7 @@ mod tests {
         assert_eq!(in_pieces, expected);
     }
 
-    /// Yields its bytes one at a time, so that every place in the input is once the end of a read.
+    /// Yields its bytes one at a time, so that reads end at every position.
     struct ByteByByte<'a>(&'a [u8]);
 
     impl AsyncRead for ByteByByte<'_> {
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_too_long_is_answered_under_its_id() {
+    async fn a_line_too_long_is_answered_with_its_id() {
         check(SMALL, b"{\"id\":7,\"method\":\"a\"}\n", &["too long: 16 Some(Integer(7))"]).await;
         let error = FrameError::TooLong { limit: 16, id: Some(Id::from(7)) };
         let bad = error.into_bad_message().unwrap();

@@ -1,13 +1,13 @@
-//! Request ids, which pair an answer with its request.
+//! Request ids, which match a response to its request.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An id is echoed whole in its answer, so a longer one is refused rather than shortened.
+/// A response repeats the id, so a longer one is refused instead of shortened.
 pub const MAX_ID_BYTES: usize = 1024;
 
-/// The text `"0"` and the number `0` are two different ids.
+/// The string `"0"` and the number `0` are different ids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Id {
@@ -16,8 +16,8 @@ pub enum Id {
 }
 
 impl Id {
-    /// Reads an id from its JSON text. `None` for anything but a string of at most [`MAX_ID_BYTES`] or an integer
-    /// of 64 bits: `null`, `1.0`, `1e2`, `-0`, `true`, objects and arrays are no ids.
+    /// Parses an id from JSON. `None` for anything but a string of at most [`MAX_ID_BYTES`] or a 64-bit integer:
+    /// `null`, `1.0`, `1e2`, `-0`, `true`, objects and arrays are not ids.
     pub(crate) fn from_json(text: &str) -> Option<Self> {
         if text.starts_with('"') {
             let id: String = serde_json::from_str(text).ok()?;

@@ -1,4 +1,4 @@
-//! The four kinds of messages, their payloads left as text for the one who knows the method.
+//! The four kinds of messages, with payloads as text for the handler of the method.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::bad_message::quoted;
 use crate::id::Id;
 
-/// The code given to an error response that brings none of its own.
+/// The code of an error response without its own.
 const INTERNAL_ERROR: i64 = -32603;
 
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct IncomingRequest {
     pub id: Id,
     pub method: String,
     pub params: Option<Box<RawValue>>,
-    /// Trace context as it came. Its shape is not checked here.
+    /// The trace context as received, not validated here.
     pub trace: Option<Box<RawValue>>,
 }
 
@@ -40,7 +40,7 @@ pub struct Response {
 
 #[derive(Debug, Clone)]
 pub struct ErrorResponse {
-    /// `None` when the peer could not tell which of our messages it is about.
+    /// `None` if the peer does not know which of our messages it is about.
     pub id: Option<Id>,
     pub error: ErrorObject,
 }
@@ -53,7 +53,7 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// Takes what it can: an error is one however badly it is made.
+    /// Takes the valid members: a malformed error is still an error.
     pub(crate) fn from_json(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_else(|_| Self {
             code: INTERNAL_ERROR,

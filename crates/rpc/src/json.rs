@@ -1,5 +1,6 @@
-//! Writes values as JSON, byte for byte as `serde_json` would. Its writer is compiled anew for whoever uses it, most of
-//! whom are built to be small. This one is of a single kind, so what takes the time is compiled here, to be fast.
+//! Writes values as JSON, byte for byte like `serde_json`. Generic serializers are compiled in each crate that uses
+//! them, most of which are optimised for size. This one is not generic, so its hot code is compiled here, optimised for
+//! speed.
 
 use serde::Serialize;
 use serde::ser::{
@@ -8,13 +9,13 @@ use serde::ser::{
 };
 use serde_json::Error;
 
-/// By this name JSON that is to be copied as it is makes itself known.
+/// The name by which `RawValue` identifies itself to a serializer.
 const RAW: &str = "$serde_json::private::RawValue";
 
 /// Bytes that are checked together.
 const STEP: usize = 32;
 
-/// Puts a value behind what is there. When that fails, part of it may have been written.
+/// Appends a value. After an error, part of it may have been written.
 pub(crate) fn append(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
     value.serialize(JsonWriter { text, is_raw: false })
 }
@@ -22,7 +23,7 @@ pub(crate) fn append(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> R
 /// Writes one value.
 struct JsonWriter<'a> {
     text: &'a mut Vec<u8>,
-    /// Whether it is JSON already.
+    /// Whether the value is JSON text already.
     is_raw: bool,
 }
 
@@ -47,7 +48,7 @@ impl<'a> JsonWriter<'a> {
         Several { text: self.text, closing, is_first: true, is_raw: false }
     }
 
-    /// Writes a variant as an object whose only member is the content.
+    /// Writes a variant as an object with one member.
     fn variant(self, name: &str, opening: &[u8], closing: &'static [u8]) -> Several<'a> {
         self.text.push(b'{');
         write_string(self.text, name);
@@ -233,7 +234,7 @@ impl<'a> Serializer for JsonWriter<'a> {
     }
 }
 
-/// Writes the elements of an array or the members of an object, one after the other.
+/// Writes the elements of an array or the members of an object.
 struct Several<'a> {
     text: &'a mut Vec<u8>,
     closing: &'static [u8],
@@ -242,7 +243,7 @@ struct Several<'a> {
 }
 
 impl Several<'_> {
-    /// Room for the next element, or for the name of the next member.
+    /// Starts the next element, or the next member's name.
     fn next(&mut self) -> JsonWriter<'_> {
         if !self.is_first {
             self.text.push(b',');
@@ -251,7 +252,7 @@ impl Several<'_> {
         JsonWriter { text: self.text, is_raw: false }
     }
 
-    /// Room for the member of this name.
+    /// Starts the member with this name.
     fn member(&mut self, name: &str) -> JsonWriter<'_> {
         if !self.is_raw {
             self.next().string(name);
@@ -260,7 +261,7 @@ impl Several<'_> {
         JsonWriter { text: self.text, is_raw: self.is_raw }
     }
 
-    /// Makes a name of the value that begins there: numbers and truth values are put in quotes.
+    /// Turns the value that starts there into a member name: numbers and booleans are quoted.
     fn name_from(&mut self, start: usize) -> Result<(), Error> {
         match self.text.get(start) {
             Some(b'"') => {}
@@ -279,7 +280,7 @@ impl Several<'_> {
     }
 }
 
-/// The kinds of lists, and the kinds of structs, differ in their names alone.
+/// Lists and structs each differ only in the names of their methods.
 macro_rules! alike {
     ($kind:ident, $add:ident($($name:ident: $type:ty)?) => $room:ident) => {
         impl $kind for Several<'_> {
@@ -340,7 +341,7 @@ fn write_string(text: &mut Vec<u8>, value: &str) {
     text.push(b'"');
 }
 
-/// How many bytes stand for themselves until the first that does not.
+/// The number of bytes before the first that needs an escape.
 fn plain_length(bytes: &[u8]) -> usize {
     let mut start = 0;
     while let Some(step) = bytes.get(start..start + STEP)

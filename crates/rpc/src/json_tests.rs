@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::*;
 
-/// The written JSON, after a comparison with that of `serde_json`.
+/// The written JSON, after comparing it with that of `serde_json`.
 fn written(value: &impl Serialize) -> Result<String, String> {
     let mut text = b"before ".to_vec();
     let ours = append(&mut text, value)
@@ -95,7 +95,7 @@ fn every_shape_is_as_serde_json_writes_it() {
 }
 
 #[test]
-fn names_that_are_no_text_are_put_in_quotes_or_refused() {
+fn member_names_that_are_no_strings_are_quoted_or_refused() {
     assert_eq!(written(&BTreeMap::from([(-1, 'a'), (20, 'b')])).unwrap(), r#"{"-1":"a","20":"b"}"#);
     assert_eq!(written(&BTreeMap::from([(true, ()), (false, ())])).unwrap(), r#"{"false":null,"true":null}"#);
     assert_eq!(written(&BTreeMap::from([('"', 1)])).unwrap(), r#"{"\"":1}"#);

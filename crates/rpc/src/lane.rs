@@ -1,29 +1,28 @@
-//! The ordered queue of a connection as plain data: what waits, and which deltas become one while they wait.
+//! The ordered queue of a connection as plain data: its entries, and which deltas are merged while they wait.
 //!
-//! A delta joins the last message of its group if that is a delta of the same stream. Messages of other groups may
-//! stand between the two; one of the same group, or one without a group, keeps them apart. So the order that a
-//! reader can see within a group never changes, and a stream that is slow to leave takes few, longer lines.
+//! A delta is merged with the last message of its group if that is a delta of the same stream. Messages of other groups
+//! may come between the two; one of the same group, or without a group, prevents merging. So the order within a group
+//! never changes, and a slow reader gets fewer, longer lines.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::encode::EncodedLine;
 use crate::message::{DeltaKey, ENTRY_BYTES, OrderGroup, OutgoingMessage};
 
-/// A merged delta grows no longer than this: a reader gets lines of a size it can expect, and an answer waits for
-/// one of them at most.
+/// Limit of a merged delta, so that lines have a bounded size, and a response waits for at most one of them.
 pub const MAX_MERGED_BYTES: usize = 32 * 1024;
 
-/// Places an empty lane keeps for what comes next.
+/// Capacity that an empty lane keeps.
 const KEPT_PLACES: usize = 64;
 
-/// One place in the lane and what it was charged for.
+/// One entry of the lane, and its charge.
 #[derive(Debug)]
 pub(crate) struct LaneEntry {
     pub(crate) message: OutgoingMessage,
     pub(crate) charge: usize,
-    /// When its last piece came. Stamps only grow.
+    /// When its last piece was added. Stamps only increase.
     pub(crate) stamp: u64,
-    /// An answer: charged to the answers, not to the messages.
+    /// A response: charged to the responses, not to the messages.
     pub(crate) answer: bool,
 }
 
@@ -46,13 +45,13 @@ impl LaneEntry {
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     entries: VecDeque<LaneEntry>,
-    /// The number of the first entry. Numbers only grow.
+    /// The number of the first entry. Numbers only increase.
     first: u64,
-    /// The number of the last waiting entry of each group.
+    /// The number of the last queued entry of each group.
     last_of: HashMap<OrderGroup, u64>,
-    /// Nothing joins an entry with a smaller number.
+    /// Entries with smaller numbers are not merged with later ones.
     barrier: u64,
-    /// How many entries wait before deltas are merged: a reader that keeps up gets them one by one.
+    /// From this many entries on, deltas are merged: a fast reader gets them one by one.
     merge_from: usize,
 }
 
@@ -61,14 +60,14 @@ impl Lane {
         Self { merge_from, ..Self::default() }
     }
 
-    /// Queues an entry, or merges it. Gives back what a merged one was charged too much.
+    /// Queues an entry, or merges it. Returns the part of the charge that merging saved.
     pub(crate) fn push(&mut self, mut entry: LaneEntry) -> usize {
         if self.entries.len() >= self.merge_from
             && let OutgoingMessage::Delta { key, text, .. } = &entry.message
             && let Some(last) = self.last_of_group(key.group)
             && last.join(key, text)
         {
-            // The merged text keeps its charge, the place it did not take is given back.
+            // The merged text keeps its charge, the unused entry's is returned.
             let place = ENTRY_BYTES.min(entry.charge);
             last.charge += entry.charge - place;
             last.stamp = entry.stamp;
@@ -118,7 +117,7 @@ impl Lane {
 }
 
 impl LaneEntry {
-    /// Takes the text in, if it goes on with what is here.
+    /// Appends the text, if it is a continuation.
     fn join(&mut self, key: &DeltaKey, more: &str) -> bool {
         let OutgoingMessage::Delta { key: own, text, .. } = &mut self.message else { return false };
         let length = text.len() + more.len();
@@ -126,7 +125,7 @@ impl LaneEntry {
             return false;
         }
         if text.capacity() < length {
-            // A quarter at a time: what is allocated stays close to what is charged.
+            // Grows by a quarter, so that the allocation stays close to the charge.
             text.reserve_exact(more.len().max(text.len() / 4));
         }
         text.push_str(more);
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_left_is_not_joined() {
+    fn taken_entries_are_not_merged() {
         let mut lane = Lane::default();
         push(&mut lane, delta(1, "a", "x"));
         push(&mut lane, plain(Some(2), "two"));
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_charged_covers_what_is_held() {
+    fn charges_cover_the_used_memory() {
         let mut lane = Lane::default();
         let mut charged = 0;
         for length in (0..3000).map(|n| n % 37) {

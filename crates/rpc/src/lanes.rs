@@ -1,4 +1,4 @@
-//! The two lanes of a connection as plain data: what leaves next, and what all of it holds.
+//! The two lanes of a connection as plain data: which entry leaves next, and the bytes of all.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use crate::encode::EncodedLine;
 use crate::lane::{Lane, LaneEntry};
 use crate::message::{ENTRY_BYTES, OutgoingMessage};
 
-/// Answers of the control lane that may leave in a row while an older message waits.
+/// Limit of consecutive control responses while an older message waits.
 const CONTROL_STREAK: u32 = 32;
 
-/// Which way an answer leaves.
+/// The lane of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyLane {
-    /// Behind everything that waits.
+    /// Behind all queued entries.
     Ordered,
-    /// Before everything that waits.
+    /// Ahead of all queued entries.
     Control,
 }
 
-/// Bytes that wait or are being written.
+/// Bytes that are queued or being written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeldBytes {
     pub(crate) messages: usize,
@@ -40,7 +40,7 @@ impl HeldBytes {
     }
 }
 
-/// Deltas are merged once so many messages wait.
+/// From this many queued messages on, deltas are merged.
 const MERGE_FROM: usize = 16;
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Default for OutboxLanes {
 }
 
 impl OutboxLanes {
-    /// Queues a message that was charged for. Gives back what it was charged too much.
+    /// Queues a charged message. Returns the part of the charge that merging saved.
     pub(crate) fn push_message(&mut self, message: OutgoingMessage, charge: usize) -> usize {
         let entry = LaneEntry { message, charge, stamp: self.stamp(), answer: false };
         self.held.add(&entry);
@@ -88,7 +88,7 @@ impl OutboxLanes {
         }
     }
 
-    /// Up to about `max_bytes` of what leaves next, at least one entry if there is any. They stay held.
+    /// Takes about `max_bytes` of the next entries, at least one if there is any. They still count as held.
     pub(crate) fn take(&mut self, max_bytes: usize) -> Vec<LaneEntry> {
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -101,7 +101,7 @@ impl OutboxLanes {
         entries
     }
 
-    /// Subtracts the bytes of entries that are written.
+    /// Subtracts the bytes of written entries.
     pub(crate) fn settle(&mut self, written: HeldBytes) {
         self.held.subtract(written);
     }
@@ -119,8 +119,8 @@ impl OutboxLanes {
         self.last_stamp
     }
 
-    /// Control first, but what is older gets its turn. What is younger never passes an answer: the answer to a
-    /// request leaves before the messages about what the request began.
+    /// Control responses first, but older messages get their turn. A newer message never passes a response: the
+    /// response to a request comes before the messages that the request causes.
     fn pop(&mut self) -> Option<LaneEntry> {
         let older_waits = match (self.control.front(), self.ordered.front()) {
             (Some(answer), Some(message)) => message.stamp < answer.stamp,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn control_goes_before_what_waits() {
+    fn control_responses_pass_queued_messages() {
         let mut lanes = OutboxLanes::default();
         lanes.message("m");
         lanes.answers(1, ReplyLane::Ordered);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_gets_a_turn_after_32_answers() {
+    fn an_older_message_gets_a_turn_after_32_responses() {
         let mut lanes = OutboxLanes::default();
         lanes.message("m");
         lanes.message("n");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_younger_gets_none() {
+    fn a_newer_message_gets_none() {
         let mut lanes = OutboxLanes::default();
         lanes.answers(100, ReplyLane::Control);
         lanes.message("m");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_stays_held_until_it_is_settled() {
+    fn taken_bytes_are_held_until_they_are_settled() {
         let mut lanes = OutboxLanes::default();
         lanes.message("m");
         lanes.answers(1, ReplyLane::Control);

@@ -1,5 +1,5 @@
-//! Owns what surrounds every message between two peers: framing, the envelope, the pairing of ids and the bounded
-//! queues of a connection. Must not know any method name, nor what a payload means.
+//! Owns the transport of messages between two peers: framing, the envelope, matching responses to requests, and the
+//! bounded queues of a connection. Must not know any method name, nor the meaning of a payload.
 //!
 //! One connection, from inside to outside:
 //!

@@ -1,4 +1,4 @@
-//! The bytes of a stream that are not yet frames, as plain data.
+//! The bytes of a stream before they are split into frames, as plain data.
 
 use std::ops::Range;
 
@@ -7,29 +7,29 @@ use memchr::memchr;
 use crate::id::Id;
 use crate::salvage::salvage_id;
 
-/// Bytes read at once, and the capacity of the buffer at rest.
+/// The size of a read, and the capacity of an idle buffer.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A larger buffer is given back once the line that needed it is done with.
+/// A larger buffer is freed after the line that needed it.
 pub(crate) const KEPT_BYTES: usize = 4 * CHUNK_BYTES;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Grows with the line that is being read, up to the limit, and shrinks back after it. A longer line is reported
-/// once, as soon as it is too long, and then thrown away as it comes, up to its newline.
+/// Grows with the current line up to the limit, and shrinks after it. A longer line is reported once, as soon as it
+/// exceeds the limit, and its rest is discarded.
 #[derive(Debug)]
 pub(crate) struct LineBuffer {
     limit: usize,
     bytes: Vec<u8>,
-    /// End of the bytes that are consumed.
+    /// The end of the consumed bytes.
     start: usize,
-    /// How far no newline was found.
+    /// No newline before this index.
     scanned: usize,
-    /// Inside a line that was too long and is already reported.
+    /// Inside a line that was too long and is reported already.
     discarding: bool,
 }
 
-/// A line over the limit, and whom to answer if its beginning told.
+/// A line over the limit, with the request's id if it is at the beginning.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LineTooLong {
     pub(crate) id: Option<Id>,
@@ -44,12 +44,12 @@ impl LineBuffer {
         self.limit = limit;
     }
 
-    /// The bytes of a frame, until the next call for room.
+    /// The bytes of a frame, valid until the next call of `room`.
     pub(crate) fn get(&self, frame: Range<usize>) -> &[u8] {
         &self.bytes[frame]
     }
 
-    /// The next frame, as far as bytes are there. At the end of the stream the last line needs no newline.
+    /// The next frame, if it is complete. At the end of the stream the last line needs no newline.
     pub(crate) fn next(&mut self, ended: bool) -> Option<Result<Range<usize>, LineTooLong>> {
         while let Some(line) = self.take_line(ended) {
             if let Some(found) = self.judge(line) {
@@ -66,13 +66,13 @@ impl LineBuffer {
         error
     }
 
-    /// Where to put what is read.
+    /// Space for the next read.
     pub(crate) fn room(&mut self) -> &mut Vec<u8> {
         self.make_room();
         &mut self.bytes
     }
 
-    /// A complete line: up to a newline, or all there is at the end of the stream.
+    /// A complete line: up to a newline, or the rest at the end of the stream.
     fn take_line(&mut self, ended: bool) -> Option<Range<usize>> {
         let line = match memchr(b'\n', &self.bytes[self.scanned..]) {
             Some(found) => self.start..self.scanned + found,
@@ -87,7 +87,7 @@ impl LineBuffer {
         Some(line)
     }
 
-    /// Whether a complete line is a frame, too long, or nothing.
+    /// Whether a complete line is a frame, too long, or blank.
     fn judge(&mut self, line: Range<usize>) -> Option<Result<Range<usize>, LineTooLong>> {
         if std::mem::take(&mut self.discarding) {
             return None;
@@ -107,7 +107,7 @@ impl LineBuffer {
         self.bytes.len() - self.start
     }
 
-    /// Moves what is unfinished to the front, gives back what a long line took, grows for one that is coming.
+    /// Moves the incomplete line to the front, frees the memory of a long line, and grows for the next one.
     fn make_room(&mut self) {
         self.bytes.drain(..self.start);
         self.scanned -= self.start;
@@ -117,7 +117,7 @@ impl LineBuffer {
         }
         let (length, capacity) = (self.bytes.len(), self.bytes.capacity());
         if length == capacity {
-            // The last step goes all the way: where growing copies, only half the limit is held twice.
+            // The last step grows to the limit at once: growing copies, which would hold the bytes twice.
             let most = self.limit.saturating_add(CHUNK_BYTES);
             let grown = if 2 * capacity < self.limit { 2 * capacity } else { most };
             self.bytes.reserve_exact(grown.max(CHUNK_BYTES).saturating_sub(length));
@@ -125,8 +125,8 @@ impl LineBuffer {
     }
 }
 
-/// The message in a line. A byte order mark before it is accepted, and so is white space on both sides: the carriage
-/// return of a CRLF, above all.
+/// The trimmed message of a line. Accepts a byte order mark before it, and white space around it, such as the carriage
+/// return of a CRLF.
 pub(crate) fn trim(line: &[u8]) -> &[u8] {
     &line[trimmed(line)]
 }

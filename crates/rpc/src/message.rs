@@ -1,39 +1,39 @@
-//! Messages sent on a connection beside answers.
+//! Messages on a connection other than responses.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::encode::EncodedLine;
 
-/// Cost of an entry beside its bytes: its slot, the spare capacity of the queue, and its allocations.
+/// The cost of an entry in addition to its bytes: its slot, the queue's spare capacity, and its allocations.
 pub(crate) const ENTRY_BYTES: usize = 256;
 
-/// Messages whose order matters to each other, as those of one thread.
+/// Messages whose relative order matters, such as those of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderGroup(pub u64);
 
-/// Makes the line of a delta from all its text, when it is written. An empty line is not sent.
+/// Renders the line of a delta from its merged text, when it is written. An empty line is not sent.
 pub type Render = Arc<dyn Fn(&str) -> EncodedLine + Send + Sync>;
 
 /// Deltas with equal keys are pieces of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeltaKey {
     pub group: OrderGroup,
-    /// Which text of the group: the item, and which part of it.
+    /// The text within the group: the item, and its part.
     pub stream: Arc<str>,
 }
 
-/// A message that is not an answer: a notification, or a request of ours.
+/// A notification, or a request of ours.
 #[derive(Clone)]
 pub enum OutgoingMessage {
-    /// Without a group, it is in order with everything.
+    /// Without a group, it keeps its order relative to all messages.
     Plain { group: Option<OrderGroup>, line: EncodedLine },
-    /// A piece of text that may be merged with its neighbours. `render` is the same for all of a key.
+    /// A piece of text that may be merged with the next one. `render` is the same for all of a key.
     Delta { key: DeltaKey, text: String, render: Render },
 }
 
 impl OutgoingMessage {
-    /// Bytes it takes in the queue. Text may be held in an allocation a quarter larger.
+    /// The bytes it takes in the queue. The text's allocation may be a quarter larger.
     pub(crate) fn cost(&self) -> usize {
         let bytes = match self {
             Self::Plain { line, .. } => line.len(),

@@ -1,26 +1,26 @@
-//! The sending end of one connection. Everything in it is bounded, and what a bound does is to make somebody wait:
+//! The sending end of one connection. Every queue in it is bounded, and a full queue makes its producer wait:
 //!
-//! | what | bound | who waits |
+//! | what | limit | who waits |
 //! |---|---|---|
-//! | requests accepted and not answered | a count | [`Outbox::reserve`], so the one who reads the connection |
-//! | answers not written | bytes | [`Outbox::reserve`] and [`Outbox::answer`], so the one who reads the connection |
-//! | messages not written | bytes | [`Outbox::send`], so whoever produces them; first come, first served |
+//! | accepted, unanswered requests | a count | [`Outbox::reserve`], so the reader of the connection |
+//! | unwritten responses | bytes | [`Outbox::reserve`] and [`Outbox::answer`], so the reader of the connection |
+//! | unwritten messages | bytes | [`Outbox::send`], so their producers; first come, first served |
 //!
-//! A request is accepted only with a [`ReplySlot`] in hand, and a slot sends exactly one answer without waiting, so
-//! no request stays without one. Answers and messages have budgets of their own: a flood of deltas does not keep a
-//! request from being read and answered. A single message larger than its budget waits until it is alone.
+//! A request is accepted only with a [`ReplySlot`], and a slot sends exactly one response without waiting, so every
+//! request gets one. Responses and messages have separate limits: a flood of deltas does not prevent reading and
+//! answering requests. A single message larger than its limit waits until the queue is empty.
 //!
-//! There are two lanes. Messages take the ordered one and leave in the order in which they came, but for deltas of
-//! one text, which are merged while they wait (see [`OutgoingMessage`]). An answer takes either:
+//! There are two lanes. Messages use the ordered one and leave in the order of sending, except for deltas of one text,
+//! which are merged while they wait (see [`OutgoingMessage`]). A response uses either:
 //!
-//! - [`ReplySlot::reply`] stands in the ordered lane: behind every message that was sent before it, before every
-//!   one sent after it. For an answer that sums up what earlier messages told, as a snapshot does.
-//! - [`ReplySlot::reply_now`] takes the control lane: it passes what waits, and nothing sent after it passes it. So
-//!   the answer to a request still comes before the messages about what that request began. For all the rest.
+//! - [`ReplySlot::reply`] uses the ordered lane: after every earlier message and before every later one. For a
+//!   response that summarises earlier messages, such as a snapshot.
+//! - [`ReplySlot::reply_now`] uses the control lane: it passes queued messages, and no later message passes it. So the
+//!   response to a request still precedes the messages that the request causes. For all others.
 //!
-//! Control goes first, yet a message older than the waiting answers gets every 33rd turn: a peer that asks without
-//! pause does not starve its own notifications. Bytes are given back when they are written, not when they are
-//! taken, so what is held counts the batch that a slow reader does not accept.
+//! The control lane goes first, but a message older than the queued responses gets every 33rd turn, so that a peer's
+//! constant requests do not delay its own notifications for ever. Bytes count until they are written, not until they
+//! are taken, so the batch that a slow reader does not accept counts too.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::message::OutgoingMessage;
 use crate::queue::{Closed, OutboxLimits, OutboxQueue, Refused};
 use crate::reply::ReplySlot;
 
-/// Sends on one connection. Clones send on the same one; with the last of them it closes.
+/// Sends on one connection. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub struct Outbox {
     handle: Arc<Handle>,
@@ -50,7 +50,7 @@ impl Drop for Handle {
 }
 
 impl Outbox {
-    /// The two ends: what sends, and what a writer takes from.
+    /// The two ends: the sender, and the writer's backlog.
     pub fn open(limits: OutboxLimits) -> (Self, Backlog) {
         let queue = Arc::new(OutboxQueue::new(limits));
         let handle = Arc::new(Handle { queue: queue.clone() });
@@ -61,8 +61,8 @@ impl Outbox {
         &self.handle.queue
     }
 
-    /// Waits until one more request may be accepted. `unanswered` makes the answer for a request whose slot is
-    /// dropped unused, as by a handler that panics. It must not panic itself.
+    /// Waits until one more request may be accepted. `unanswered` makes the response for a request whose slot is
+    /// dropped unused, for example because its handler panicked. It must not panic itself.
     pub async fn reserve(
         &self,
         unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
@@ -73,7 +73,7 @@ impl Outbox {
         Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
     }
 
-    /// As [`Outbox::reserve`], without waiting. Who is refused may tell so with [`Outbox::answer`].
+    /// Like [`Outbox::reserve`], without waiting. A refusal can be reported with [`Outbox::answer`].
     pub fn try_reserve(
         &self,
         unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
@@ -84,38 +84,38 @@ impl Outbox {
         Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
     }
 
-    /// Sends an answer that needs no slot, by the control lane: to a line that was no message, or a refusal.
-    /// Waits while the answers that wait hold too much.
+    /// Sends a response without a slot on the control lane: for an invalid line, or a refusal. Waits while the queued
+    /// responses exceed their limit.
     pub async fn answer(&self, line: EncodedLine) -> Result<(), Closed> {
         self.queue().wait_for_answer_room().await?;
         self.queue().answer_without_slot(line)
     }
 
-    /// Waits until the answers that wait hold less than so many bytes, for a peer that gets less room than others.
+    /// Waits until the queued responses hold less than this, for a peer with a smaller limit.
     pub async fn wait_for_answers_below(&self, max_bytes: usize) -> Result<(), Closed> {
         self.queue().wait_for_answers_below(max_bytes).await
     }
 
-    /// Queues a message, waiting for room. Dropped before it is done, the message is not sent.
+    /// Queues a message, waiting for space. Dropping the future before it is done discards the message.
     pub async fn send(&self, message: OutgoingMessage) -> Result<(), Closed> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().acquire_many(price).await.map_err(|_| Closed)?;
         self.queue().push(message, paid)
     }
 
-    /// Queues a message if there is room. A refused one is gone: the caller gives up the message, or the connection.
+    /// Queues a message if there is space. A refused message is lost: the caller drops it, or the connection.
     pub fn try_send(&self, message: OutgoingMessage) -> Result<(), Refused> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().try_acquire_many(price).map_err(|error| refused(&error))?;
         self.queue().push(message, paid).map_err(|Closed| Refused::Closed)
     }
 
-    /// Takes nothing more in. What waits still leaves and open slots may still be answered; then the writer ends.
+    /// Accepts nothing more. Queued messages are still written and open slots may be used; then the writer ends.
     pub fn close(&self) {
         self.queue().close();
     }
 
-    /// Whether nothing more is taken in.
+    /// Whether it was closed.
     pub fn is_closed(&self) -> bool {
         self.queue().room().is_closed()
     }

@@ -1,13 +1,12 @@
-//! Our own requests that wait for an answer.
+//! Our own requests that wait for a response.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
 use crate::id::Id;
 
-/// The requests that are open, by their ids: integers from 0 upward, never used twice. One table serves the whole
-/// process, so an id names one request whichever connection it went to. The first answer takes the request out;
-/// what comes after finds nothing and is counted.
+/// The open requests by id: integers from 0 upward, never reused. One table serves the whole process, so an id
+/// identifies one request on any connection. The first response removes the request; later ones are counted as ignored.
 #[derive(Debug)]
 pub struct PendingRequests<T> {
     table: Mutex<PendingTable<T>>,
@@ -32,7 +31,7 @@ impl<T> PendingRequests<T> {
     }
 
     fn table(&self) -> MutexGuard<'_, PendingTable<T>> {
-        // A closure of a caller that panicked left the table as it was before or after its change.
+        // A panic in a caller's closure leaves the table consistent.
         self.table.lock()
     }
 
@@ -40,8 +39,8 @@ impl<T> PendingRequests<T> {
         self.insert_with(|_| value)
     }
 
-    /// As [`PendingRequests::insert`], for a value that holds its own id. No method of the table may be called in
-    /// `make`, nor in the other closures given to it.
+    /// Like [`PendingRequests::insert`], for a value that contains its own id. `make` and the other closures must not
+    /// call methods of the table.
     pub fn insert_with(&self, make: impl FnOnce(&Id) -> T) -> Id {
         let mut table = self.table();
         let number = table.next;
@@ -52,13 +51,13 @@ impl<T> PendingRequests<T> {
         id
     }
 
-    /// Takes the request out that an answer is for. An answer to none is counted as ignored.
+    /// Removes and returns the request of a response. A response to none is counted as ignored.
     pub fn resolve(&self, id: &Id) -> Option<T> {
         self.resolve_if(id, |_| true)
     }
 
-    /// As [`PendingRequests::resolve`], but an answer that `fits` refuses is ignored and the request stays open: one
-    /// that comes over another connection, say.
+    /// Like [`PendingRequests::resolve`], but a response that `fits` rejects is ignored and the request stays open, for
+    /// example one from another connection.
     pub fn resolve_if(&self, id: &Id, fits: impl FnOnce(&T) -> bool) -> Option<T> {
         let mut table = self.table();
         if let Id::Integer(number) = id
@@ -70,7 +69,7 @@ impl<T> PendingRequests<T> {
         None
     }
 
-    /// Takes a request out that needs no answer any more. A late one will be ignored.
+    /// Removes a request that needs no response any more. A late one is ignored.
     pub fn remove(&self, id: &Id) -> Option<T> {
         match id {
             Id::Integer(number) => self.table().open.remove(number),
@@ -78,13 +77,13 @@ impl<T> PendingRequests<T> {
         }
     }
 
-    /// Takes out every request that `matches`, in the order of their ids.
+    /// Removes every request that `matches`, in the order of ids.
     pub fn remove_where(&self, mut matches: impl FnMut(&T) -> bool) -> Vec<(Id, T)> {
         let taken = self.table().open.extract_if(.., |_, value| matches(value)).collect::<Vec<_>>();
         taken.into_iter().map(|(number, value)| (Id::Integer(number), value)).collect()
     }
 
-    /// Maps the open requests with `pick`, in the order of their ids: to send them again, say.
+    /// Maps the open requests in the order of ids, for example to send them again.
     pub fn filter_map<R>(&self, mut pick: impl FnMut(&Id, &T) -> Option<R>) -> Vec<R> {
         let table = self.table();
         table.open.iter().filter_map(|(number, value)| pick(&Id::Integer(*number), value)).collect()
@@ -98,7 +97,7 @@ impl<T> PendingRequests<T> {
         self.table().open.is_empty()
     }
 
-    /// Answers that were for no open request.
+    /// The number of responses to unknown requests.
     pub fn ignored(&self) -> u64 {
         self.table().ignored
     }

@@ -1,4 +1,4 @@
-//! State shared by the two ends of an outbox: the lanes, whether they are open, and who waits for room.
+//! State shared by the two ends of an outbox: the lanes, whether they are open, and the waiting senders.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -26,12 +26,12 @@ impl Default for OutboxLimits {
     }
 }
 
-/// The connection takes nothing more.
+/// The connection accepts nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection is closed")]
 pub struct Closed;
 
-/// Why something was not taken at once.
+/// Why something was not accepted at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("the outbound queue is full")]
@@ -44,9 +44,9 @@ pub enum Refused {
 pub(crate) struct OutboxQueue {
     limits: OutboxLimits,
     state: Mutex<QueueState>,
-    /// One permit per request that may still be accepted.
+    /// One permit per request that may be accepted.
     slots: Semaphore,
-    /// One permit per byte that messages may still take. First come, first served.
+    /// One permit per byte of message space. First come, first served.
     room: Semaphore,
     arrived: Notify,
     answers_left: Notify,
@@ -63,13 +63,13 @@ struct QueueState {
 enum QueuePhase {
     #[default]
     Open,
-    /// Waiting messages are still written, and accepted requests are still answered.
+    /// Queued messages are still written, and accepted requests may still be answered.
     Closing,
-    /// The writer is gone.
+    /// The writer has ended.
     Dead,
 }
 
-/// The next work of the writer.
+/// The writer's next step.
 #[derive(Debug)]
 pub(crate) enum NextBatch {
     Entries(Vec<LaneEntry>),
@@ -79,7 +79,7 @@ pub(crate) enum NextBatch {
 
 impl OutboxQueue {
     pub(crate) fn new(mut limits: OutboxLimits) -> Self {
-        // A semaphore gives out no more than this at once; with less room than this nothing could ever be sent.
+        // With a limit of 0 nothing could ever be sent; a semaphore also has a maximum.
         limits.max_answer_bytes = limits.max_answer_bytes.max(1);
         limits.max_message_bytes = limits.max_message_bytes.clamp(ENTRY_BYTES, u32::MAX as usize);
         Self {
@@ -93,11 +93,11 @@ impl OutboxQueue {
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing panics while it holds the lock, and if it did, the counts would still be sound.
+        // No code panics while it holds the lock, and the counts would still be consistent.
         self.state.lock()
     }
 
-    /// The state, if something new may come in.
+    /// The state, if the queue is open.
     fn open_state(&self) -> Result<MutexGuard<'_, QueueState>, Closed> {
         let state = self.state();
         if state.phase == QueuePhase::Open { Ok(state) } else { Err(Closed) }
@@ -111,7 +111,7 @@ impl OutboxQueue {
         &self.room
     }
 
-    /// The permits a message needs. One that is larger than the whole queue waits until it is alone.
+    /// The permits that a message needs. One that is larger than the queue waits until it is alone.
     pub(crate) fn price(&self, message: &OutgoingMessage) -> u32 {
         let price = message.cost().min(self.limits.max_message_bytes);
         u32::try_from(price).unwrap_or(u32::MAX)
@@ -125,14 +125,14 @@ impl OutboxQueue {
         Ok(())
     }
 
-    /// Takes an accepted request into account.
+    /// Counts an accepted request.
     pub(crate) fn accept(&self, slot: SemaphorePermit<'_>) -> Result<(), Closed> {
         self.open_state()?.open_requests += 1;
         slot.forget();
         Ok(())
     }
 
-    /// Answers an accepted request, whatever else waits, and frees its slot.
+    /// Responds to an accepted request, whatever is queued, and frees its slot.
     pub(crate) fn answer(&self, line: EncodedLine, way: ReplyLane) -> Result<(), Closed> {
         let mut state = self.state();
         state.open_requests -= 1;
@@ -146,14 +146,14 @@ impl OutboxQueue {
         if alive { Ok(()) } else { Err(Closed) }
     }
 
-    /// Queues an answer that has no slot.
+    /// Queues a response without a slot.
     pub(crate) fn answer_without_slot(&self, line: EncodedLine) -> Result<(), Closed> {
         self.open_state()?.lanes.push_answer(line, ReplyLane::Control);
         self.arrived.notify_one();
         Ok(())
     }
 
-    /// Whether a further answer may be asked for.
+    /// Whether another response may be queued.
     pub(crate) fn answer_room(&self) -> Result<(), Refused> {
         self.answers_below(self.limits.max_answer_bytes)
     }
@@ -169,7 +169,7 @@ impl OutboxQueue {
 
     pub(crate) async fn wait_for_answers_below(&self, max_bytes: usize) -> Result<(), Closed> {
         loop {
-            // Made before the look, so that what changes in between is not missed.
+            // Created before the check, so that no change in between is missed.
             let left = self.answers_left.notified();
             match self.answers_below(max_bytes) {
                 Ok(()) => return Ok(()),
@@ -195,7 +195,7 @@ impl OutboxQueue {
         self.arrived.notified().await;
     }
 
-    /// Gives back what entries were charged, once they are written.
+    /// Returns the charges of written entries.
     pub(crate) fn settle(&self, written: HeldBytes) {
         self.state().lanes.settle(written);
         self.room.add_permits(written.messages);
@@ -216,7 +216,7 @@ impl OutboxQueue {
         self.state().open_requests
     }
 
-    /// Takes nothing more in. What waits still leaves.
+    /// Accepts nothing more. Queued messages are still written.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if state.phase == QueuePhase::Open {
@@ -226,7 +226,7 @@ impl OutboxQueue {
         self.wake_all();
     }
 
-    /// The writer is gone: what waits will never leave.
+    /// The writer has ended: queued messages are lost.
     pub(crate) fn kill(&self) {
         let mut state = self.state();
         state.phase = QueuePhase::Dead;

@@ -1,4 +1,4 @@
-//! The promise that a request will be answered.
+//! The guarantee that a request is answered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use crate::encode::EncodedLine;
 use crate::lanes::ReplyLane;
 use crate::queue::{Closed, OutboxQueue};
 
-/// Sends exactly one answer, without waiting. Dropped unused, it sends the answer that was given when it was
-/// reserved, by the control lane.
+/// Sends exactly one response, without waiting. Dropped unused, it sends the response given on reservation, on the
+/// control lane.
 #[must_use = "dropping a slot answers its request with an error"]
 pub struct ReplySlot {
     queue: Arc<OutboxQueue>,
@@ -23,22 +23,22 @@ impl ReplySlot {
         Self { queue, unanswered: Some(unanswered) }
     }
 
-    /// Answers in order with the messages of the connection: behind those sent before.
+    /// Responds in order with the connection's messages: behind those sent before.
     pub fn reply(mut self, line: EncodedLine) -> Result<(), Closed> {
         self.unanswered = None;
         self.queue.answer(line, ReplyLane::Ordered)
     }
 
-    /// Answers ahead of the messages that wait. Those sent afterwards still come afterwards.
+    /// Responds ahead of the queued messages. Messages sent later still come later.
     pub fn reply_now(mut self, line: EncodedLine) -> Result<(), Closed> {
         self.unanswered = None;
         self.queue.answer(line, ReplyLane::Control)
     }
 
-    /// Waits until the answers that wait hold less than their bound: for a handler whose answer is large, before
-    /// it makes it.
+    /// Waits until the queued responses are below their limit: for a handler with a large response, before it builds
+    /// it.
     pub async fn room(&self) {
-        // A connection that closes takes the last answers as they come.
+        // On a closing connection the last responses are sent anyway.
         let _ = self.queue.wait_for_answer_room().await;
     }
 }
@@ -46,7 +46,7 @@ impl ReplySlot {
 impl Drop for ReplySlot {
     fn drop(&mut self) {
         if let Some(unanswered) = self.unanswered.take() {
-            // When the connection is gone, nobody is left to tell.
+            // If the connection is gone, no response is needed.
             let _ = self.queue.answer(unanswered(), ReplyLane::Control);
         }
     }

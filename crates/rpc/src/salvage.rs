@@ -1,12 +1,12 @@
-//! Finding whom to answer in a line that is not JSON, or in the beginning of one that is too long.
+//! Finds the request id in a line that is not JSON, or at the beginning of one that is too long.
 
 use crate::id::Id;
 use crate::line_buffer::trim;
 use crate::scan::any_string_end;
 
-/// The top-level `id` of a broken message. Tolerant: it follows strings and brackets and nothing else. `None` when
-/// there is none, when it is cut off, and when the message looks like an answer (a top-level `result` or `error`
-/// and no `method`): that id is ours, not the peer's. Of two ids the first counts.
+/// The top-level `id` of a broken message. Only strings and brackets are parsed. `None` if there is none, if it is cut
+/// off, and if the message looks like a response (a top-level `result` or `error` and no `method`): that id is ours.
+/// The first of two ids counts.
 pub fn salvage_id(text: &[u8]) -> Option<Id> {
     let text = trim(text);
     if !text.starts_with(b"{") {
@@ -44,7 +44,7 @@ struct SeenMembers {
 }
 
 impl SeenMembers {
-    /// Takes note of a string of the object, if a colon makes it a key.
+    /// Handles a string of the object, if a colon makes it a key.
     fn key(&mut self, key: &[u8], rest: &[u8]) {
         let Some(value) = rest.trim_ascii_start().strip_prefix(b":") else { return };
         match key {
@@ -59,7 +59,7 @@ impl SeenMembers {
 fn id(value: &[u8]) -> Option<Id> {
     let end = match value.strip_prefix(b"\"") {
         Some(_) => any_string_end(value, 1)?,
-        // A number ends where something else begins. At the end of the text it may have gone on.
+        // A number ends at the next token. At the end of the text it may be incomplete.
         None => value.iter().position(|byte| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace())?,
     };
     Id::from_json(str::from_utf8(&value[..end]).ok()?)
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_bytes_that_are_no_text() {
+    fn survives_invalid_utf_8() {
         assert_eq!(salvage_id(b"{\"id\":4,\"method\":\"\xff\xfe\"}"), Some(Id::from(4)));
         assert_eq!(salvage_id(b"{\"id\":\"\xff\",\"method\":1}"), None);
         check(&format!("{{\"id\":9,\"params\":{}", "[".repeat(100_000)), Id::from(9));

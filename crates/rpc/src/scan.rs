@@ -1,10 +1,10 @@
-//! One cheap look at the bytes of a message, for what the JSON parser lets pass in text it does not decode: nesting
-//! that a later decoder could not follow, and escapes that are no text.
+//! A fast scan of a message for problems that the JSON parser ignores in text it does not decode: nesting too deep for
+//! a later decoder, and invalid surrogate escapes.
 
 use memchr::memchr2;
 
-/// Levels of objects and arrays in one message, its own object included. A payload has one level less, which is
-/// what `serde_json` follows.
+/// Limit of nested objects and arrays in one message, including its own object. A payload has one level less, which is
+/// what `serde_json` accepts.
 pub const MAX_DEPTH: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum ScanFlaw {
     LoneSurrogate,
 }
 
-/// Understands strings and brackets only: whether the rest is JSON is for the parser to say.
+/// Checks strings and brackets only: the parser validates the rest.
 pub(crate) fn check(text: &[u8]) -> Result<(), ScanFlaw> {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -34,8 +34,8 @@ pub(crate) fn check(text: &[u8]) -> Result<(), ScanFlaw> {
     Ok(())
 }
 
-/// Where the string whose first character is at `from` ends: behind its closing quote, or `None` without one.
-/// `escape` sees each `\` and says how many bytes it takes.
+/// The index after the closing quote of the string whose first character is at `from`, or `None` without one. `escape`
+/// gets each `\` and returns the length of the escape.
 fn string_end<E>(
     text: &[u8],
     mut from: usize,
@@ -51,7 +51,7 @@ fn string_end<E>(
     Ok(None)
 }
 
-/// As [`string_end`], whatever the string holds.
+/// Like [`string_end`], for any content.
 pub(crate) fn any_string_end(text: &[u8], from: usize) -> Option<usize> {
     match string_end(text, from, |_| Ok::<usize, std::convert::Infallible>(2)) {
         Ok(end) => end,
@@ -59,7 +59,7 @@ pub(crate) fn any_string_end(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The length of the escape at the beginning of `text`. Half a surrogate pair is not text.
+/// The length of the escape at the start of `text`. Half a surrogate pair is invalid.
 fn surrogate(text: &[u8]) -> Result<usize, ScanFlaw> {
     match unicode_escape(text) {
         Some(0xD800..0xDC00) => match unicode_escape(&text[6..]) {

@@ -1,5 +1,5 @@
-//! A client that stops reading while a model streams: the stream waits, the process does not grow, nothing is lost.
-//! In a file of its own, so that what the process holds is what this test holds.
+//! A client that stops reading while a model streams: the stream waits, memory stays bounded, nothing is lost. In its
+//! own file, so that the process's memory is this test's.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, duplex};
 
 const PIECE_BYTES: usize = 1000;
-/// Five times what the outbox holds.
+/// Five times the capacity of the outbox.
 const PIECES: usize = 40_000;
 
 #[derive(Serialize, Deserialize)]
@@ -21,7 +21,7 @@ struct Params<'a> {
     delta: &'a str,
 }
 
-/// Every piece is different, so that a lost, repeated or misplaced one shows.
+/// Every piece is different, so that a lost, repeated or misplaced one is detected.
 fn piece(number: usize) -> String {
     let mut text = number.to_string();
     text.push_str(&".".repeat(PIECE_BYTES - text.len()));
@@ -40,7 +40,7 @@ async fn stream(outbox: Outbox) -> Result<(), Closed> {
     Ok(())
 }
 
-/// Reads to the end and checks the text. Gives the number of lines it came in.
+/// Reads to the end and checks the text. Returns the number of lines.
 async fn read(from: impl AsyncRead + Unpin) -> usize {
     let mut reader = FrameReader::new(from, FrameLimits::default());
     let (mut lines, mut next) = (0, 0);
@@ -58,7 +58,7 @@ async fn read(from: impl AsyncRead + Unpin) -> usize {
     lines
 }
 
-/// Memory of this process, in bytes. Only Linux tells.
+/// Memory of this process, in bytes. Only on Linux.
 fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -74,7 +74,7 @@ async fn a_stream_waits_for_a_slow_reader() {
     let writer = tokio::spawn(drain(backlog, server));
     let mut producer = tokio::spawn(stream(outbox.clone()));
 
-    // Time is paused: the minute passes only when nothing can move any more.
+    // Time is paused: the minute passes only when nothing can progress.
     let stopped = tokio::time::timeout(Duration::from_secs(60), &mut producer).await;
     assert!(stopped.is_err(), "the stream waits");
     let held = outbox.message_bytes();
@@ -84,7 +84,7 @@ async fn a_stream_waits_for_a_slow_reader() {
         assert!(grown <= limits.max_message_bytes + 1024 * 1024, "grown by {grown} bytes");
     }
 
-    // An answer does not wait for the reader to make room.
+    // A response does not wait for the reader.
     outbox
         .try_reserve(Vec::new)
         .unwrap()

@@ -1,4 +1,4 @@
-//! Errors of the runtime, in words that name the field and say what to do.
+//! Errors of the runtime: they name the field and say what to do.
 
 use engine::Refusal;
 use environments::EnvironmentError;
@@ -60,7 +60,7 @@ pub enum RuntimeError {
     DynamicTool(String),
     #[error("{0}")]
     BuiltinTool(String),
-    /// A value that cannot be meant.
+    /// A value that makes no sense for the field.
     #[error("{field} {problem}")]
     Field { field: &'static str, problem: String },
     #[error(
@@ -73,10 +73,10 @@ pub enum RuntimeError {
     SkillSelector,
     #[error("skills/list perCwdExtraUserRoots extraUserRoots paths must be absolute: {0}")]
     RelativeSkillRoot(String),
-    /// The user's settings stay as they were.
+    /// The user's settings are unchanged.
     #[error("the configuration could not be written: {0}")]
     ConfigWrite(String),
-    /// A change of the user's settings that is not made. Clients act upon the code.
+    /// A change of the user's settings that was refused. Clients act on the code.
     #[error("{message}")]
     ConfigEdit { code: &'static str, message: String },
     #[error("{0}")]
@@ -90,7 +90,7 @@ pub enum RuntimeError {
         "additionalContext key {0:?} is not a plain name; use 1 to 64 letters and digits of ASCII, `_`, `-` and `.`"
     )]
     ContextKey(String),
-    /// By what an administrator requires.
+    /// Forbidden by the administrator's requirements.
     #[error("{0}")]
     Forbidden(String),
     #[error("invalid cursor: {0}")]
@@ -99,7 +99,7 @@ pub enum RuntimeError {
     Cursor(String),
     #[error("command must not be empty")]
     EmptyCommand,
-    /// By name, each with the reason.
+    /// The servers' names, each with the reason.
     #[error("error creating thread: required MCP servers failed to initialize: {0}")]
     RequiredMcpServers(String),
     #[error("No MCP server named '{0}' found.")]
@@ -110,12 +110,12 @@ pub enum RuntimeError {
     Plugin(#[from] PluginError),
     #[error("failed to load configuration: {0}")]
     Config(String),
-    /// `config/read` says it this way.
+    /// The form that `config/read` uses.
     #[error("invalid configuration: {0}")]
     InvalidConfig(String),
     #[error("{0}")]
     Login(&'static str),
-    /// The same with the reason of an issuer or a client.
+    /// Like the previous, with the reason from an issuer or a client.
     #[error("{0}")]
     LoginFailed(String),
     #[error("thread {0} does not support realtime conversation")]
@@ -132,13 +132,13 @@ pub enum RuntimeError {
     Provider(String),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    /// Of one thread that is loaded.
+    /// An error of one loaded thread.
     #[error(transparent)]
     Thread(ThreadError),
-    /// Between a host and the threads whose work it carries.
+    /// An error between a host and its threads.
     #[error(transparent)]
     Delegation(#[from] DelegationError),
-    /// A command that a client runs outside any thread.
+    /// An error of a command that a client runs outside any thread.
     #[error(transparent)]
     CommandExec(#[from] CommandExecError),
     #[error("failed to compute git diff to remote for cwd: {0:?}")]
@@ -151,7 +151,7 @@ pub enum RuntimeError {
     NoFeedback,
     #[error("the feedback could not be saved: {0}")]
     FeedbackWrite(String),
-    /// A file that a client reads or changes by itself.
+    /// An error of a file that a client reads or changes.
     #[error(transparent)]
     Files(#[from] FileError),
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Owns the threads of a process: opening, listing and closing them, what each request is made of, child agents, and the
+//! Owns the threads of a process: opening, listing and closing them, building their requests, child agents, and the
 //! methods of the protocol. Must not know JSON-RPC or sockets.
 
 mod agents;

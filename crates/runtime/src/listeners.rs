@@ -1,24 +1,24 @@
-//! The ports and files this process listens on. Commands of threads and of clients cannot reach them: whoever can speak
-//! to the server can have anything run outside the sandbox.
+//! The ports and files this process listens on. Sandboxed commands must not reach them: a client of the server can run
+//! anything outside the sandbox.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use sandbox::{LaterListeners, OffLimits};
 
-/// Ports and files of this process that sandboxed commands cannot reach, whatever their policy says.
+/// Ports and files of this process that sandboxed commands cannot reach, whatever their policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnListeners {
     /// TCP ports on this machine.
     pub ports: BTreeSet<u16>,
-    /// Unix sockets, and the files with the tokens and secrets of a listener. Absolute.
+    /// Unix sockets, and the files with the tokens and secrets of a listener. Absolute paths.
     pub files: BTreeSet<PathBuf>,
-    /// The same for threads that were opened before.
+    /// Passes later listeners on to open threads.
     later: LaterListeners,
 }
 
 impl OwnListeners {
-    /// Takes in a file, and what it leads to if it is a link: either name would give away the content.
+    /// Adds a file and, if it is a link, its target: either path would expose the content.
     pub fn add_file(&mut self, path: &Path) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.files.extend(path.canonicalize());
@@ -43,14 +43,14 @@ impl OwnListeners {
 }
 
 impl OwnListeners {
-    /// The port of a bridge on this machine. The bridge spends its owner's money for whoever reaches it, so commands
-    /// must not.
+    /// The port of a bridge on this machine. Requests to the bridge cost its owner money, so commands must not reach
+    /// it.
     pub(crate) fn of_bridge(url: &str) -> Self {
         Self { ports: local_port(url).into_iter().collect(), ..Self::default() }
     }
 }
 
-/// The port behind a URL, if it is one of this machine.
+/// The port of a URL, if it is on this machine.
 fn local_port(url: &str) -> Option<u16> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_behind_a_link_is_taken_in_under_both_names() {
+    fn a_link_is_added_with_its_target() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, link) = (folder.path().join("token"), folder.path().join("link"));
         std::fs::write(&file, "secret").expect("a file");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_was_opened_before_is_kept_from_a_later_listener() {
+    fn an_open_thread_cannot_reach_a_later_listener() {
         use protocol::{ReadOnlyAccess, SandboxPolicy};
         use sandbox::{Confinement, Strength};
 

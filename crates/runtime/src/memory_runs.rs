@@ -1,4 +1,4 @@
-//! Memories in the runtime: one run of the pipeline at a time, beside the turns, and which notes were of use.
+//! Memories in the runtime: one run of the pipeline at a time, in the background, and counting citations.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 
 use driver::{Audience, BoxFuture};
 
-/// The run that is under way.
+/// The running pipeline.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryRuns {
     running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl MemoryRuns {
-    /// Starts the run, unless one is under way. Nobody waits for it, and whatever goes wrong in it is for the log.
+    /// Starts the run, unless one is running. Runs in the background; errors are only logged.
     pub(crate) fn begin(&self, run: MemoryRun) {
         let mut running = self.running.lock();
         if running.as_ref().is_some_and(|task| !task.is_finished()) {
@@ -35,18 +35,18 @@ impl MemoryRuns {
         }));
     }
 
-    /// Ends the run that is under way. What it has written down by then stays.
+    /// Stops the running pipeline. What it has written stays.
     pub(crate) async fn close(&self) {
         let running = self.running.lock().take();
         if let Some(task) = running {
             task.abort();
-            // It was aborted, or had ended before.
+            // The task was aborted, or had ended already.
             let _ = task.await;
         }
     }
 }
 
-/// Passes the notifications of a thread on, and counts the notes that its answers cite.
+/// Forwards a thread's notifications, and counts the notes that its answers cite.
 #[derive(Debug)]
 pub(crate) struct CitationObserver {
     audience: Arc<dyn Audience>,
@@ -80,11 +80,11 @@ fn cited(notification: &ServerNotification) -> Option<Vec<String>> {
 }
 
 impl Audience for CitationObserver {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        let Some(cited) = cited(&notification) else { return self.audience.tell(thread, notification) };
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+        let Some(cited) = cited(&notification) else { return self.audience.notify(thread, notification) };
         Box::pin(async move {
-            // Clients hear of it first.
-            self.audience.tell(thread, notification).await;
+            // Clients are notified first.
+            self.audience.notify(thread, notification).await;
             self.note(cited).await;
         })
     }

@@ -1,4 +1,4 @@
-//! The face of this crate: all threads of one process, and the way to each.
+//! The crate's entry point: all threads of one process.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ use crate::step::builder::StepBuilder;
 use crate::step::tool_settings::login_shell;
 use driver::{Audience, ClockExt, IdMaker, ThreadHandle, check_thread_id};
 
-/// The parts a runtime is made of.
+/// The options of a runtime.
 #[derive(Debug)]
 pub struct RuntimeOptions {
     pub loader: Loader,
     pub audience: Arc<dyn Audience>,
     pub clock: Arc<dyn Clock>,
     pub catalogue: Catalogue,
-    /// The kind of client that starts the threads of this process.
+    /// The kind of client that starts this process's threads.
     pub source: SessionSource,
     /// The version recorded with each thread.
     pub version: String,
-    /// Its observer is notified of damage and of the index being rebuilt.
+    /// Its observer is notified of damaged records and of index rebuilds.
     pub store: StoreOptions,
-    /// Where spans go, if anywhere.
+    /// The destination of spans, if any.
     pub traces: Option<TraceSettings>,
 }
 
-/// The threads in memory and the way to all others. Clones are the same runtime.
+/// All threads of the process, in memory or stored. Clones share the same runtime.
 #[derive(Debug, Clone)]
 pub struct Runtime {
     pub(crate) state: Arc<RuntimeState>,
@@ -54,7 +54,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Touches no file: what is not asked for costs nothing.
+    /// Touches no file: the disk is read on first use.
     pub fn new(options: RuntimeOptions) -> Self {
         let RuntimeOptions { loader, audience, clock, catalogue, source, version, store, traces } = options;
         let catalogue = Arc::new(catalogue);
@@ -98,12 +98,12 @@ impl Runtime {
         Self { state: Arc::new(state), instance_id }
     }
 
-    /// Models as their providers list them.
+    /// The models that the providers list.
     pub fn model_directory(&self) -> &ModelDirectory {
         &self.state.directory
     }
 
-    /// For whatever else this process traces.
+    /// For other code of this process that traces.
     pub fn tracer(&self) -> &Tracer {
         &self.state.tracer
     }
@@ -112,12 +112,12 @@ impl Runtime {
         &self.state.loader
     }
 
-    /// New for every process, for fencing and logs.
+    /// Unique to the process, for fencing and logs.
     pub fn instance_id(&self) -> &str {
         &self.instance_id
     }
 
-    /// Adds to what commands that start from now on cannot reach. Called before the first client is served.
+    /// Adds ports and files that commands started from now on cannot reach. Called before the first client is served.
     pub fn add_listeners(&self, listeners: OwnListeners) {
         self.state.listeners.lock().extend(listeners);
     }
@@ -128,7 +128,7 @@ impl Runtime {
         self.state.loaded(&id).map(|loaded| loaded.handle).ok_or(RuntimeError::UnknownThread(id))
     }
 
-    /// Ascending.
+    /// In ascending order.
     pub fn loaded_ids(&self) -> Vec<ThreadId> {
         self.state.threads.ids()
     }
@@ -137,8 +137,8 @@ impl Runtime {
         self.state.new_turn_id()
     }
 
-    /// Returns once no thread has a turn that runs. Turns in which everything waits for a client are suspended; after
-    /// `limit`, so are the others.
+    /// Returns when no thread runs a turn. Suspends turns in which everything waits for a client and, after `limit`,
+    /// all others.
     pub async fn drain(&self, limit: Duration) {
         let until = tokio::time::Instant::now() + limit;
         loop {
@@ -151,7 +151,7 @@ impl Runtime {
         }
     }
 
-    /// Closes every thread, for `limit` at most. Turns that run are recorded as interrupted.
+    /// Closes every thread, for `limit` at most. Running turns are recorded as interrupted.
     pub async fn shut_down(&self, limit: Duration) {
         self.state.logins.cancel_all();
         self.state.conversations.close_all();
@@ -164,8 +164,8 @@ impl Runtime {
         }
     }
 
-    /// Waits until changes of a thread's skills are noticed, but not for long. Called before a client is notified of
-    /// the thread, so that it is notified of every change it makes from then on.
+    /// Waits briefly until changes of a thread's skills are watched. Called before a client is notified of the thread,
+    /// so that it gets every later change.
     pub async fn skills_watched(&self, id: &ThreadId) {
         self.state.skills.wait_until_watched(id).await;
     }

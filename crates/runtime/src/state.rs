@@ -35,10 +35,10 @@ use crate::step::input::read_input;
 use crate::step::tool_settings::UNKNOWN_WINDOW;
 use driver::{Audience, ClockExt, IdMaker, NotifyCommand, Services, ThreadHandle, ThreadHooks};
 
-/// How many threads may be opened at the same moment.
+/// Limit of threads that are opened at the same time.
 const OPENING_LANES: usize = 64;
 
-/// The threads in memory, and the parts of the process that they share.
+/// The threads in memory, and the state they share.
 pub(crate) struct RuntimeState {
     pub(crate) loader: Loader,
     pub(crate) source: SessionSource,
@@ -49,7 +49,7 @@ pub(crate) struct RuntimeState {
     pub(crate) uploads: Uploads,
     pub(crate) providers: Providers,
     pub(crate) directory: Arc<ModelDirectory>,
-    /// Models of which clients were warned that nothing is known.
+    /// Unknown models that clients were warned of.
     pub(crate) unknown_models: Mutex<HashSet<String>>,
     /// Voice conversations.
     pub(crate) conversations: Conversations,
@@ -59,7 +59,7 @@ pub(crate) struct RuntimeState {
     pub(crate) environments: Arc<Environments>,
     pub(crate) delegation: Delegation,
     pub(crate) agents: AgentRegistry,
-    /// Ports and files of this process that no command may reach.
+    /// Ports and files of this process that commands must not reach.
     pub(crate) listeners: Mutex<OwnListeners>,
     pub(crate) skills: Arc<Skills>,
     /// Shared by all connections to MCP servers.
@@ -77,7 +77,7 @@ impl fmt::Debug for RuntimeState {
     }
 }
 
-/// The store of records on disk, opened when it is first needed.
+/// The store of records on disk, opened on first use.
 #[derive(Debug)]
 pub(crate) struct Records {
     folder: PathBuf,
@@ -89,7 +89,7 @@ pub(crate) struct Records {
 #[derive(Debug)]
 pub(crate) struct LoadedThreads {
     by_id: Mutex<HashMap<ThreadId, Loaded>>,
-    /// One thread is opened or unloaded by one caller at a time.
+    /// Locks, so that only one caller opens or unloads a thread at a time.
     opening: Box<[tokio::sync::Mutex<()>]>,
     hasher: RandomState,
 }
@@ -99,34 +99,34 @@ pub(crate) struct LoadedThreads {
 pub(crate) struct Loaded {
     pub(crate) handle: ThreadHandle,
     pub(crate) identity: Arc<ThreadIdentity>,
-    /// Measures the time limits of its commands.
+    /// The clock for the time limits of its commands.
     pub(crate) clock: sandbox::CommandClock,
-    /// Carries its model requests, and those of its children.
+    /// The transport of its model requests, and of its children's.
     pub(crate) transport: Arc<dyn ModelTransport>,
-    /// The host that works for it.
+    /// The thread's host.
     pub(crate) session: Option<Arc<HostSession>>,
-    /// Its MCP servers, where any are configured.
+    /// Its MCP servers, if any are configured.
     pub(crate) mcp: Option<Arc<mcp::McpSource>>,
     pub(crate) hooks: Arc<ThreadHooks>,
     pub(crate) notify: Arc<NotifyCommand>,
 }
 
-/// The facts about a thread in memory that do not change.
+/// Fixed facts about a thread in memory.
 #[derive(Debug)]
 pub(crate) struct ThreadIdentity {
     pub(crate) meta: SessionMeta,
     pub(crate) ephemeral: bool,
     /// Where the record is or will be.
     pub(crate) path: Option<PathBuf>,
-    /// Shown in lists for a thread that has no record of its own.
+    /// The preview in lists, for a thread without a record.
     pub(crate) preview: String,
     /// The administrator's limits on changes by its turns.
     pub(crate) requirements: Requirements,
 }
 
 impl RuntimeState {
-    /// Tells once in the life of the process that nothing is known of a model. On the Responses wire providers know
-    /// their models better than we do, and clients expect no such warning.
+    /// The warning about a model that is not in the catalogue, once per process. Not on the Responses wire, where
+    /// providers know their models better and clients expect no such warning.
     pub(crate) fn unknown_model_warning(
         &self,
         config: &ResolvedConfig,
@@ -151,13 +151,13 @@ impl RuntimeState {
 }
 
 impl Records {
-    /// Beside our own threads those that the reference keeps in the same home.
+    /// Includes the reference's threads in the same home.
     pub(crate) fn new(home: &Home, options: StoreOptions) -> Self {
         let options = StoreOptions { reference: Some(home.reading().to_owned()), ..options };
         Self { folder: home.state().to_owned(), options: Mutex::new(Some(options)), store: OnceLock::new() }
     }
 
-    /// Reads the disk when called for the first time, and again while that fails.
+    /// Opens the store on first use, and tries again after a failure.
     pub(crate) fn store(&self) -> Result<Arc<Store>, JournalError> {
         if let Some(store) = self.store.get() {
             return Ok(store.clone());
@@ -171,7 +171,7 @@ impl Records {
         Ok(self.store.get_or_init(|| store).clone())
     }
 
-    /// A store for threads that keep no record here, which also works in a folder that cannot be written to.
+    /// A store for threads without a record here, which also works with a read-only folder.
     fn detached(&self) -> Store {
         Store::detached(&self.folder, StoreOptions::default())
     }
@@ -187,11 +187,11 @@ impl Default for LoadedThreads {
 impl LoadedThreads {
     pub(crate) fn get(&self, id: &ThreadId) -> Option<Loaded> {
         let loaded = self.by_id.lock().get(id).cloned()?;
-        // An actor broken by a panic leaves its place to whoever opens the thread anew.
+        // After a panic of its actor, the thread can be opened again.
         (!loaded.handle.is_gone()).then_some(loaded)
     }
 
-    /// Ascending.
+    /// In ascending order.
     pub(crate) fn ids(&self) -> Vec<ThreadId> {
         let threads = self.by_id.lock();
         let in_memory = threads.iter().filter(|(_, loaded)| !loaded.handle.is_gone());
@@ -200,7 +200,7 @@ impl LoadedThreads {
         ids
     }
 
-    /// The threads in which a turn runs.
+    /// The threads with a running turn.
     pub(crate) fn busy(&self) -> Vec<ThreadHandle> {
         let threads = self.by_id.lock();
         let handles = threads.values().map(|loaded| &loaded.handle);
@@ -210,7 +210,7 @@ impl LoadedThreads {
         handles.filter(is_busy).cloned().collect()
     }
 
-    /// The clocks that measure the limits of commands, of every thread in memory.
+    /// The clocks for the time limits of commands, of all threads in memory.
     pub(crate) fn clocks(&self) -> Vec<sandbox::CommandClock> {
         self.by_id.lock().values().map(|loaded| loaded.clock.clone()).collect()
     }
@@ -227,7 +227,7 @@ impl LoadedThreads {
         self.by_id.lock().drain().map(|(_, loaded)| loaded).collect()
     }
 
-    /// Held while a thread is brought into memory or unloaded.
+    /// Held while a thread is opened or unloaded.
     pub(crate) async fn opening(&self, id: &ThreadId) -> tokio::sync::MutexGuard<'_, ()> {
         let lane = self.hasher.hash_one(id.as_str()) % OPENING_LANES as u64;
         self.opening[usize::try_from(lane).unwrap_or(0)].lock().await
@@ -257,7 +257,7 @@ impl RuntimeState {
         self.ids.turn(self.clock.stamp())
     }
 
-    /// Runs work with the store on a thread that serves no other task.
+    /// Runs blocking work with the store on a separate thread.
     pub(crate) async fn on_disk<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Store) -> Result<T, JournalError> + Send + 'static,
@@ -266,11 +266,11 @@ impl RuntimeState {
         Ok(blocking(move || state.records.store().map(|store| work(&store))).await??)
     }
 
-    /// The services of one thread. Only a thread that keeps its record here needs a folder that can be written to.
+    /// The services of one thread. Only a thread that keeps its record here needs a writable folder.
     pub(crate) fn services(&self, keeps_record: bool) -> Result<Services, RuntimeError> {
         let store = match self.records.store() {
             Err(error) if !keeps_record => {
-                tracing::info!(%error, "no threads can be stored");
+                tracing::info!(%error, "the store cannot be opened, so only threads without a record can run");
                 Arc::new(self.records.detached())
             }
             store => store?,
@@ -285,7 +285,7 @@ impl RuntimeState {
         })
     }
 
-    /// Ports and files that no command may reach: those of the configuration, and those this process listens on.
+    /// Ports and files that commands must not reach: the configured ones, and those this process listens on.
     pub(crate) fn off_limits(&self, config: &ResolvedConfig) -> OffLimits {
         let mut off_limits = config.off_limits();
         self.listeners.lock().add_to(&mut off_limits);

@@ -1,4 +1,4 @@
-//! For tests: somebody who listens to threads.
+//! An audience for tests.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotificatio
 
 use driver::{Audience, BoxFuture};
 
-/// Somebody who hears what is told and is never asked.
-pub(crate) struct Ear<F>(pub(crate) F);
+/// Passes on every notification and answers no question.
+pub(crate) struct NotifyAudience<F>(pub(crate) F);
 
-impl<F> fmt::Debug for Ear<F> {
+impl<F> fmt::Debug for NotifyAudience<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ear")
+        f.write_str("NotifyAudience")
     }
 }
 
-impl<F: Fn(&ThreadId, ServerNotification) + Send + Sync> Audience for Ear<F> {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+impl<F: Fn(&ThreadId, ServerNotification) + Send + Sync> Audience for NotifyAudience<F> {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         (self.0)(thread, notification);
         Box::pin(async {})
     }

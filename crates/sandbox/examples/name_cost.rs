@@ -1,7 +1,7 @@
-//! The cost of a new name inside the sandbox, with protected names and without:
-//! `cargo run --release -p oarlock-sandbox --example name_cost [COUNT]`.
+//! Measures the cost of a new file name inside the sandbox, with and without protected names: `cargo run --release -p
+//! oarlock-sandbox --example name_cost [COUNT]`.
 //!
-//! Both kinds take turns, so that whatever else the machine does meanwhile falls on both of them.
+//! The variants alternate, so that other load affects both.
 
 #![allow(clippy::expect_used, reason = "an example may panic")]
 

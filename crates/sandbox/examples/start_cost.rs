@@ -1,7 +1,7 @@
-//! The cost of starting the smallest command and seeing it end, under each sandbox policy:
-//! `cargo run --release -p oarlock-sandbox --example start_cost [ROUNDS [KIND]]`.
+//! Measures the cost of starting the smallest command and seeing it end, under each sandbox policy: `cargo run
+//! --release -p oarlock-sandbox --example start_cost [ROUNDS [KIND]]`.
 //!
-//! The kinds take turns, so that whatever else the machine does meanwhile falls on all of them.
+//! The policies alternate, so that other load affects all of them.
 
 #![allow(clippy::expect_used, reason = "an example may panic")]
 
@@ -40,7 +40,7 @@ fn main() {
                     continue;
                 }
                 let cost = measure(order(kind, &workspace)).await;
-                // The first rounds only warm up.
+                // The first rounds are warm-up.
                 if round >= 5 {
                     costs.push(cost);
                 }
@@ -67,7 +67,7 @@ fn main() {
 }
 
 async fn measure(order: Order) -> Cost {
-    // As between the commands of a turn. Without it, what one command leaves for the kernel to do falls on the next.
+    // A pause, as between the commands of a turn: otherwise the kernel's cleanup after one command slows the next.
     tokio::time::sleep(PAUSE).await;
     let began = Instant::now();
     let (process, mut output) = Process::spawn(order, Io::Null).await.expect("it starts");

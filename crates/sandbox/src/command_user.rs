@@ -1,5 +1,5 @@
-//! The user that commands run as where the place around this process is the boundary: another one than this process's, so
-//! that no command can write its pipes, read its memory or files, or end it.
+//! A separate user for commands, if the container around this process is the sandbox: so no command can write this
+//! process's pipes, read its memory or files, or end it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::helper::sys;
 use crate::helper::wire::HelperStatus;
 use crate::{LayerResult, Limits, Order};
 
-/// Set once it was tried, to nobody where it does not hold.
+/// Set after the first attempt; `None` if the separation does not work.
 static COMMAND_USER: OnceLock<Option<CommandUser>> = OnceLock::new();
 
 /// Another user of the same machine.
@@ -26,11 +26,11 @@ static COMMAND_USER: OnceLock<Option<CommandUser>> = OnceLock::new();
 pub(crate) struct CommandUser {
     pub(crate) id: u32,
     pub(crate) group: u32,
-    /// Of the commands' `HOME`. This process's own is closed to them.
+    /// The `HOME` of commands, which cannot read this process's own.
     pub(crate) home: PathBuf,
 }
 
-/// The result of the attempts that a command made on this process.
+/// The result of a command's attempts to reach this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeparationReport {
     pub attempts: Vec<LayerResult>,
@@ -38,14 +38,14 @@ pub struct SeparationReport {
     pub user: Result<u32, String>,
 }
 
-/// From here on commands without a sandbox of ours run as the owner of this folder. Whether that keeps them away from this
-/// process and from `home` is found out by really trying; if not, nothing is changed.
+/// From now on, commands without our sandbox run as the owner of this folder. Whether that separates them from this
+/// process and from `home` is tested for real; if not, nothing is changed.
 ///
-/// To be called before the process has other threads: its other groups are given up for the calling one.
+/// Must be called before the process has other threads: the other groups are dropped for the calling one.
 pub fn separate_commands(workspace: &Path, home: &Path) -> SeparationReport {
     let mut report = try_separation(workspace, home);
     let mut user = owner_of(workspace).ok().filter(|user| report.user == Ok(user.id));
-    // Work that is done as that user must not have more groups than its commands.
+    // Work done as that user must not have more groups than its commands.
     if user.is_some()
         && let Err(error) = sys::leave_groups()
     {
@@ -64,10 +64,10 @@ pub fn has_command_user() -> bool {
     command_user().is_some()
 }
 
-/// Does work on files with the rights of the commands' user, where there is one. What it makes belongs to that user, and a
-/// link that a command has put in the way leads to nothing that only this process may write.
+/// Does file work with the rights of the commands' user, if there is one. Created files belong to that user, and a link
+/// planted by a command cannot make this process write a file of its own.
 ///
-/// For work that stays on this thread.
+/// The work must stay on this thread.
 pub fn as_command_user<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let Some(user) = command_user() else { return Ok(work()) };
     let _back = FileUser::become_user(user)?;
@@ -78,12 +78,12 @@ pub(crate) fn command_user() -> Option<&'static CommandUser> {
     COMMAND_USER.get()?.as_ref()
 }
 
-/// This thread's rights to files. Dropping it gives back those of the process, also after a panic.
+/// This thread's file rights. Dropping it restores those of the process, also after a panic.
 struct FileUser;
 
 impl FileUser {
     fn become_user(user: &CommandUser) -> io::Result<Self> {
-        // First, so that half a change is undone.
+        // Created first, so that a partial change is undone.
         let back = Self;
         sys::set_file_user(user.id, user.group)?;
         Ok(back)
@@ -92,14 +92,14 @@ impl FileUser {
 
 impl Drop for FileUser {
     fn drop(&mut self) {
-        // Root may always become root again. Were it refused, the thread would go on with fewer rights than it had.
+        // Root may always become root again. If not, the thread would keep fewer rights than it had.
         if let Err(error) = sys::set_file_user(0, 0) {
             tracing::error!(%error, "a thread does not get its rights to files back");
         }
     }
 }
 
-/// Lets a command of that user try, without changing anything here.
+/// Runs the attempts as that user, without changing anything here.
 pub fn try_separation(workspace: &Path, home: &Path) -> SeparationReport {
     match owner_of(workspace).and_then(|user| attempts(&user, workspace, home).map(|made| (user, made))) {
         Ok((user, attempts)) => {
@@ -127,7 +127,7 @@ fn owner_of(workspace: &Path) -> Result<CommandUser, String> {
     Ok(CommandUser { id: found.uid(), group, home: home_of(found.uid()) })
 }
 
-/// As the user database has it, if it is a folder of that user's; else the folder that is everybody's.
+/// From the user database, if the folder belongs to that user; else the shared temporary folder.
 fn home_of(user: u32) -> PathBuf {
     home_in_database(user).unwrap_or_else(|| PathBuf::from("/tmp"))
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 
-/// The first descriptor that is passed, by convention.
+/// The first passed descriptor, by convention.
 const FIRST: RawFd = 3;
-/// More are a mistake.
+/// A larger number is an error.
 const MOST: RawFd = 64;
 
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Takes the sockets that were passed to this process; none when called again. Commands do not inherit them.
+/// Takes the sockets passed to this process; empty on later calls. Commands do not inherit them.
 pub fn inherited_sockets() -> io::Result<Vec<OwnedFd>> {
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let count = passed(&variable("LISTEN_PID"), &variable("LISTEN_FDS"), std::process::id());
@@ -24,7 +24,7 @@ pub fn inherited_sockets() -> io::Result<Vec<OwnedFd>> {
     (FIRST..FIRST + count).map(take).collect()
 }
 
-/// How many descriptors are for this process. A child that inherited the variables has another number.
+/// The number of descriptors for this process. For a child that inherited the variables it is 0.
 fn passed(process: &str, count: &str, own: u32) -> RawFd {
     match (process.parse::<u32>(), count.parse::<RawFd>()) {
         (Ok(process), Ok(count)) if process == own => count.clamp(0, MOST),

@@ -1,5 +1,5 @@
-//! Owns starting processes and terminals under a sandbox policy, capped output, and making sure that they end.
-//! Must not know models or threads.
+//! Owns starting processes and terminals under a sandbox policy, limiting their output, and ending them. Must not know
+//! models or threads.
 
 mod command_user;
 mod helper;
@@ -31,7 +31,7 @@ pub use protected_scan::{Protected, ScanLimit, protected_below};
 pub use seal::seal_process;
 pub use self_test::{LayerResult, SelfTest, SelfTestReport};
 
-/// For the crate's own tests: the helper without an async runtime, and with single layers left out.
+/// For the crate's own tests: the helper without an async runtime, and without individual layers.
 #[doc(hidden)]
 pub mod testing {
     pub use crate::helper::launch::{LaunchedHelper, launch};

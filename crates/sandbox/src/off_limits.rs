@@ -1,5 +1,5 @@
-//! From what is off limits to what one command cannot reach: the folder it works in, and the paths that its policy or
-//! a granted permission names, stay open even where they lie inside such a place.
+//! From the off-limits paths to what one command cannot reach: its working folder, and the paths named by its policy or
+//! a grant, stay accessible even inside such a path.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,9 +12,9 @@ use crate::OffLimits;
 use crate::presence::existing;
 
 impl OffLimits {
-    /// The paths that can neither be read nor written by a command of a thread that works in `cwd`. `named` are the
-    /// roots that its policy lists by name: whoever lists one means it, unless it is ours. What is not there, as most
-    /// places are not, matters only beneath a writable root, where the command could make it.
+    /// The paths that a command of a thread in `cwd` can neither read nor write. `named` are the roots that its policy
+    /// lists: a listed root is accessible, unless it is ours. Missing paths, as most are, matter only inside a writable
+    /// root, where the command could create them.
     pub(crate) fn hidden_from(&self, cwd: &Path, named: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
         let is_reachable = |place: &PathBuf| writable.iter().any(|root| place.starts_with(root));
         let credentials = self.credentials.iter().zip(existing(&self.credentials));
@@ -28,7 +28,7 @@ impl OffLimits {
         self.outermost(hidden)
     }
 
-    /// The part of it that is ours, which nothing opens but working inside it.
+    /// Our own part of them, which only working inside it makes accessible.
     pub fn sealed_in(&self, cwd: &Path) -> Vec<PathBuf> {
         let now = self.now();
         let mut hidden = now.sealed_except(&spellings(cwd));
@@ -36,8 +36,8 @@ impl OffLimits {
         now.outermost(hidden)
     }
 
-    /// A command that works beneath a folder of ours has that branch of it, but nothing that is listed as ours by
-    /// itself. One that works in the folder itself has what is shown of it.
+    /// A command that works inside a folder of ours can access that branch, but nothing listed separately. One that
+    /// works in the folder itself gets only its shown parts.
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
         let sealed: HashSet<&Path> = self.sealed.iter().map(PathBuf::as_path).collect();
         let is_inside = |place: &PathBuf| place.ancestors().skip(1).any(|above| sealed.contains(above));
@@ -52,15 +52,14 @@ impl OffLimits {
         hidden
     }
 
-    /// The folders of ours that are worked in or beneath. What is not there yet cannot be covered in them, so they must
-    /// not be writable, whatever else is.
+    /// Our folders that contain `cwd`. Missing paths inside them cannot be covered, so they must not be writable.
     pub(crate) fn opened_in(&self, cwd: &Path) -> Vec<PathBuf> {
         let open = spellings(cwd);
         let places = self.sealed.iter();
         places.filter(|place| open.iter().any(|cwd| cwd.starts_with(place))).cloned().collect()
     }
 
-    /// Whether the path is ours, or beneath what is ours, and not among what is shown of it.
+    /// Whether the path is ours or inside ours, and not in a shown part.
     pub fn is_sealed(&self, path: &Path) -> bool {
         let (now, real) = (self.now(), real_place(path));
         let within = |places: &[PathBuf]| {
@@ -69,8 +68,7 @@ impl OffLimits {
         within(&now.sealed) && !within(&now.shown)
     }
 
-    /// Keeps what `is_wanted`. Not asked about what lies beneath a path that is kept: most of our own files do, and
-    /// asking means asking the kernel.
+    /// Keeps what `is_wanted`. Does not ask about paths inside a kept one, because asking costs a system call.
     fn keep_uncovered(&self, paths: &mut Vec<PathBuf>, is_wanted: impl Fn(&PathBuf) -> bool) {
         paths.sort();
         let mut above: Vec<PathBuf> = Vec::new();
@@ -83,7 +81,7 @@ impl OffLimits {
         });
     }
 
-    /// Without what lies beneath another hidden path, unless something between them is shown.
+    /// Removes paths inside another hidden path, unless something between them is shown.
     fn outermost(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
         paths.sort();
         paths.dedup();
@@ -97,9 +95,9 @@ impl OffLimits {
         outer
     }
 
-    /// Whether a path lies beneath a hidden one, with nothing between them that is shown. Asked about sorted paths, in
-    /// which a folder comes right before what lies beneath it: `above` are the hidden paths above the last one, and
-    /// afterwards those above this one. There are hundreds of paths, and this is done before every command.
+    /// Whether a path is inside a hidden one, with nothing shown between them. Called with sorted paths, in which a
+    /// folder precedes its contents: `above` is the stack of hidden parents of the last path, and afterwards of this
+    /// one. This runs for hundreds of paths before every command.
     fn is_covered<P: AsRef<Path>>(&self, path: &Path, above: &mut Vec<P>) -> bool {
         while above.pop_if(|above| !path.starts_with(above)).is_some() {}
         let length = |path: &Path| path.components().count();
@@ -108,7 +106,7 @@ impl OffLimits {
     }
 }
 
-/// As it is written, and without links.
+/// As written, and resolved.
 pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(path).ok().filter(|real| real != path);
     [path.to_owned()].into_iter().chain(real).collect()
@@ -121,14 +119,13 @@ fn except(places: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
     places.iter().flat_map(|place| open.iter().fold(vec![place.clone()], apart)).collect()
 }
 
-/// Whether a path that somebody named lies in a place. A path that leads there through a link or `..` was not shown as
-/// such to whoever agreed to it, and does not count.
+/// Whether a named path is inside a place. A path that gets there through a link or `..` was not shown as such to the
+/// approver, and does not count.
 pub fn is_named_within(path: &Path, place: &Path) -> bool {
     within(path, place).is_some()
 }
 
-/// The place without the branch that leads to `open`: what lies beside that branch stays. Nothing is left of a place
-/// that is opened as a whole.
+/// The place without the branch that leads to `open`: its siblings stay. Empty if the whole place is opened.
 pub fn split(place: PathBuf, open: &Path) -> Vec<PathBuf> {
     let Some(root) = within(open, &place) else { return vec![place] };
     let Ok(branch) = open.strip_prefix(&root) else { return vec![place] };
@@ -142,7 +139,7 @@ pub fn split(place: PathBuf, open: &Path) -> Vec<PathBuf> {
     beside
 }
 
-/// The name of the place, or where it leads if it is a link, that the path begins with.
+/// The path of the place, or of its target if it is a link, that the given path starts with.
 fn within(path: &Path, place: &Path) -> Option<PathBuf> {
     if path.components().any(|part| part == Component::ParentDir) {
         return None;
@@ -155,8 +152,8 @@ fn within(path: &Path, place: &Path) -> Option<PathBuf> {
     is_plain.then_some(end)
 }
 
-/// Where a place that is a link leads. Nearly none is one, and this is asked about all of them before every command, so
-/// that answers stand for a moment.
+/// The target of a place that is a link. Cached briefly, because nearly none is one, and all are checked before every
+/// command.
 fn link_end(place: &Path) -> Option<PathBuf> {
     type LinkEnds = HashMap<PathBuf, Option<PathBuf>>;
     static KNOWN: Mutex<Option<(Instant, LinkEnds)>> = Mutex::new(None);
@@ -174,7 +171,7 @@ fn link_end(place: &Path) -> Option<PathBuf> {
     end
 }
 
-/// Where links lead, as far as the path exists; the rest as it is written.
+/// The resolved path, as far as it exists; the rest as written.
 fn real_place(path: &Path) -> PathBuf {
     let found = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
     let Some((above, mut place)) = found else { return path.to_owned() };
@@ -224,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_hidden_but_the_branch_that_is_worked_in() {
+    fn everything_is_hidden_except_the_branch_of_the_working_directory() {
         let (_folder, root) = tree();
         check(&root, "", &[], &["aws", "home", "made/key", "ssh"]);
         check(&root, "elsewhere", &["home", "home/rules", "ssh/../aws"], &["aws", "home", "made/key", "ssh"]);
@@ -234,20 +231,20 @@ mod tests {
         let beside = ["aws", "home/key", "home/rules", "made/key", "ssh"];
         check(&root, "home/ws/sub", &[], &beside);
         check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
-        // A path that is listed as ours by itself is not opened by working in it.
+        // A path that is listed as ours is not opened by working in it.
         check(&root, "home/key", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
         assert_eq!(limits(&root).opened_in(&root.join("home/ws")), [root.join("home")]);
         assert!(limits(&root).opened_in(&root).is_empty());
     }
 
     #[test]
-    fn links_neither_open_nor_close_more() {
+    fn links_change_nothing() {
         let (_folder, root) = tree();
         symlink(root.join("ssh"), root.join("link")).unwrap();
         symlink(root.join("home"), root.join("linked-home")).unwrap();
-        // Somebody who names a link was shown the link.
+        // An approver of a link was shown the link.
         check(&root, "elsewhere", &["link"], &["aws", "home", "made/key", "ssh"]);
-        // A working directory is where it really is.
+        // The working directory is resolved.
         check(&root, "link", &[], &["aws", "home", "made/key"]);
         check(&root, "linked-home/ws", &[], &["aws", "home/key", "home/rules", "made/key", "ssh"]);
         let sealed = limits(&root);

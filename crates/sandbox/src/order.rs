@@ -1,4 +1,4 @@
-//! The command to start and its sandbox: the one message from the server to the helper process that starts it.
+//! The command to start and its sandbox: the only message from the server to the helper process.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ pub struct Order {
     pub cwd: PathBuf,
     /// The whole environment of the command; nothing else is inherited.
     pub env: BTreeMap<String, String>,
-    /// `None`: as the user who started the server, only watched over.
+    /// `None`: no sandbox, as the user who started the server, but still supervised.
     pub confinement: Option<Confinement>,
     pub limits: Limits,
-    /// Standard input, output and error are one terminal, which the command is to control.
+    /// Standard input, output and error are one terminal, which becomes the command's controlling terminal.
     pub terminal: bool,
 }
 
@@ -29,56 +29,55 @@ pub struct Confinement {
     pub read: ReadAccess,
     /// Absolute. Everything else is read-only.
     pub writable: Vec<PathBuf>,
-    /// Where writable roots led when they were decided on, symbolic links resolved. One that leads elsewhere by the
-    /// time the command starts was turned by somebody, and the command is refused.
+    /// The targets of writable roots when they were decided. If one has changed by the time the command starts, the
+    /// command is refused.
     #[serde(default)]
     pub resolved: Vec<(PathBuf, PathBuf)>,
-    /// Names that are read-only beneath every writable root, whether or not they exist yet.
+    /// Names that are read-only inside every writable root, whether or not they exist yet.
     pub protected: Vec<String>,
     /// Existing absolute paths beneath the writable roots that are read-only, such as the `.git` of a nested
     /// repository.
     pub protected_paths: Vec<PathBuf>,
-    /// Absolute paths that can neither be read nor written, wherever they lie, such as stored credentials.
+    /// Absolute paths that can neither be read nor written, such as stored credentials.
     pub hidden: Vec<PathBuf>,
-    /// Those of the hidden paths whose name is held while there is nothing behind it, so that a command can neither
-    /// make it nor see it once it is made.
+    /// Hidden paths whose names are reserved while they do not exist, so that a command can neither create them nor see
+    /// them later.
     #[serde(default)]
     pub reserved: Vec<PathBuf>,
-    /// Absolute paths beneath hidden ones that can be read all the same.
+    /// Absolute paths inside hidden ones that can be read nevertheless.
     pub shown: Vec<PathBuf>,
-    /// The home folder of the user. For a server that runs as root, it and the roots are what still counts as the
-    /// user's own; everything else has to be readable for anybody.
+    /// The user's home folder. If the server runs as root, only it and the roots count as the user's own; everything
+    /// else is accessible only if it is for everyone.
     #[serde(default)]
     pub home: Option<PathBuf>,
     pub network: bool,
-    /// TCP ports of this machine that cannot be connected to even with network: the server's own listeners.
+    /// TCP ports of this machine that are closed even with network: the server's own listeners.
     pub closed_ports: Vec<u16>,
-    /// Local sockets outside the sandbox that may be connected to when there is network.
+    /// Unix sockets outside the sandbox that may be connected to if there is network.
     pub unix_sockets: Vec<PathBuf>,
 }
 
-/// The paths that stay out of reach of every sandboxed command of a thread, whatever its policy says.
+/// The paths that no sandboxed command of a thread can reach, whatever its policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OffLimits {
-    /// Our own state, keys, tokens and sockets. Nobody can grant these.
+    /// Our own state, keys, tokens and sockets. They cannot be granted.
     pub sealed: Vec<PathBuf>,
-    /// Places where people keep credentials. A granted permission to read one opens it.
+    /// Paths of the user's credentials. A granted read permission makes one accessible.
     pub credentials: Arc<[PathBuf]>,
-    /// The paths of the above that commands read all the same: skills, the outputs of their own thread, what the user
+    /// Paths inside those that commands can read nevertheless: skills, outputs of their own thread, and what the user
     /// allows.
     pub shown: Vec<PathBuf>,
-    /// Existing paths with protected names beneath the writable roots.
+    /// Existing paths with protected names inside the writable roots.
     pub protected: Vec<PathBuf>,
     /// TCP ports on which this process listens.
     pub ports: Vec<u16>,
-    /// Local sockets that the user lets commands connect to.
+    /// Unix sockets that the user lets commands connect to.
     pub unix_sockets: Vec<PathBuf>,
-    /// The sockets that this process has come to listen on since the rest was put together.
+    /// Listeners that this process opened later.
     pub later: LaterListeners,
 }
 
-/// Listeners of this process, for all threads alike and also for those that were opened before: what is added here
-/// counts from the next command on.
+/// Listeners of this process, shared by all threads: additions apply from the next command on, also in open threads.
 #[derive(Debug, Clone, Default)]
 pub struct LaterListeners(Arc<Mutex<Listeners>>);
 
@@ -89,7 +88,7 @@ struct Listeners {
 }
 
 impl LaterListeners {
-    /// Ports that cannot be connected to, and files, such as sockets and tokens, that are ours.
+    /// Adds ports that cannot be connected to, and files of ours, such as sockets and tokens.
     pub fn add(&self, ports: impl IntoIterator<Item = u16>, files: impl IntoIterator<Item = PathBuf>) {
         let mut known = self.lock();
         known.ports.extend(ports);
@@ -110,7 +109,7 @@ impl PartialEq for LaterListeners {
 impl Eq for LaterListeners {}
 
 impl OffLimits {
-    /// Together with what was added later.
+    /// Including later additions.
     pub(crate) fn now(&self) -> Cow<'_, Self> {
         let later = self.later.lock();
         let ports: Vec<u16> = later.ports.iter().filter(|port| !self.ports.contains(port)).copied().collect();
@@ -126,7 +125,7 @@ impl OffLimits {
         Cow::Owned(now)
     }
 
-    /// Everything that cannot be read, before it is known where a command works and what its user granted.
+    /// Everything hidden, before the command's folder and grants are known.
     pub fn hidden(&self) -> Vec<PathBuf> {
         self.sealed.iter().chain(self.credentials.iter()).cloned().collect()
     }

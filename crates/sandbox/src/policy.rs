@@ -73,7 +73,7 @@ impl Confinement {
         open_roots(roots, &hidden, &off_limits.opened_in(cwd))
     }
 
-    /// Everything can be read, nothing written, and nobody reached.
+    /// Everything is readable, nothing is writable, and there is no network.
     pub fn read_only() -> Self {
         Self {
             strength: Strength::Full,

@@ -1,7 +1,7 @@
-//! Which of many paths exist, with few questions to the kernel: hundreds of places are asked about before every command,
-//! and nearly none of them is there.
+//! Checks which of many paths exist, with few system calls: hundreds of paths are checked before every command, and
+//! nearly none exists.
 //!
-//! Nothing is remembered from one time to the next: what has come into being since would be overlooked.
+//! Nothing is cached, because a path may be created at any time.
 
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
@@ -13,14 +13,14 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-/// With so few paths beneath a folder, each is asked about by itself.
+/// Up to this many paths in a folder are checked individually.
 const FEW: usize = 6;
-/// A folder in which only so few names matter is not read.
+/// A folder with fewer interesting names is not listed.
 const FEW_NAMES: usize = 3;
-/// A folder with more entries is not read to its end.
+/// A folder with more entries is not listed to its end.
 const MOST_ENTRIES: usize = 2_000;
 
-/// For each path whether there is something behind it, be it a link that leads nowhere.
+/// For each path whether it exists, also as a dangling link.
 pub(crate) fn existing(paths: &Arc<[PathBuf]>) -> Vec<bool> {
     if paths.len() <= FEW {
         return paths.iter().map(|path| exists(path)).collect();
@@ -32,16 +32,16 @@ pub(crate) fn existing(paths: &Arc<[PathBuf]>) -> Vec<bool> {
     found
 }
 
-/// The paths by their folders, so that nothing has to be taken apart before every command.
+/// The paths as a tree, built once.
 #[derive(Debug)]
 struct PathTree {
     root: Node,
-    /// Those that are not absolute, or lead upwards.
+    /// Paths that are relative or contain `..`.
     odd: Vec<usize>,
 }
 
 impl PathTree {
-    /// The same list is asked about again and again.
+    /// The same list is checked repeatedly.
     fn shared(paths: &Arc<[PathBuf]>) -> Arc<Self> {
         type LastTree = (Weak<[PathBuf]>, Arc<PathTree>);
         static LAST: Mutex<Option<LastTree>> = Mutex::new(None);
@@ -72,15 +72,15 @@ impl PathTree {
     }
 }
 
-/// A folder on the way to paths, or one of the paths.
+/// A parent folder of paths, or one of the paths.
 #[derive(Debug)]
 struct Node {
     path: PathBuf,
     name: OsString,
-    /// The numbers of the paths that are just this one.
+    /// The indexes of the paths that end here.
     numbers: Vec<usize>,
     children: Vec<Node>,
-    /// How many paths there are in all.
+    /// The number of paths in the subtree.
     count: usize,
 }
 
@@ -119,7 +119,7 @@ impl Node {
         }
     }
 
-    /// Which of the children there may be.
+    /// Which of the children may exist.
     fn children_there(&self) -> Vec<bool> {
         let everyone = || vec![true; self.children.len()];
         let entries = match fs::read_dir(&self.path) {
@@ -127,7 +127,7 @@ impl Node {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return vec![false; self.children.len()],
             Err(_) => return everyone(),
         };
-        // Which letters are the same to a file system is only certain for the plain ones.
+        // Only for ASCII is it certain which letters a file system treats as equal.
         let mut there: Vec<bool> = self.children.iter().map(|child| !child.name.is_ascii()).collect();
         for (count, entry) in entries.enumerate() {
             let Ok(entry) = entry else { return everyone() };
@@ -148,7 +148,7 @@ fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// There are file systems to which capital letters are the same.
+/// Some file systems ignore case.
 fn compare(one: &OsStr, other: &OsStr) -> Ordering {
     let (one, other) = (one.as_bytes().iter(), other.as_bytes().iter());
     one.map(u8::to_ascii_lowercase).cmp(other.map(u8::to_ascii_lowercase))
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_is_the_same_as_for_each_by_itself() {
+    fn the_result_equals_individual_checks() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         for path in ["home/.config/gh", "home/.Ssh", "home/one/two/three", "closed/in"] {
@@ -200,7 +200,7 @@ mod tests {
         let expected: Vec<bool> = paths.iter().map(|path| exists(path)).collect();
         assert!(expected.iter().filter(|there| **there).count() >= 20, "{expected:?}");
         assert_eq!(existing(&paths), expected);
-        // Paths that come later are found later.
+        // Paths created later are found later.
         fs::create_dir(root.join("home/a")).unwrap();
         let made = paths.iter().position(|path| *path == root.join("alias/a")).unwrap();
         assert!(!expected[made] && existing(&paths)[made]);

@@ -1,7 +1,7 @@
-//! Finding what is protected deeper down: the `.git` of a nested repository, the settings of a part of the project.
+//! Finds protected paths at depth: the `.git` of a nested repository, the settings of a subproject.
 //!
-//! The folders belong to whoever runs commands in them, so links are never followed, other file systems never entered,
-//! and there is an end to it, however much there is.
+//! Commands control these folders, so links are never followed, other file systems are never entered, and the scan is
+//! limited.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, statat};
 
-/// How much is looked at before the scan gives up.
+/// Limits of a scan.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanLimit {
     pub folders: usize,
@@ -31,14 +31,14 @@ impl Default for ScanLimit {
 /// The result of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
-    /// Absolute and without links, in no order.
+    /// Absolute and resolved, in no order.
     pub paths: Vec<PathBuf>,
-    /// Whether everything was looked at.
+    /// Whether the scan was complete.
     pub is_complete: bool,
 }
 
-/// Everything with one of these names beneath the roots, but for what is in the roots themselves. What is near the top
-/// is found first, and each root gets its share of the limit.
+/// All paths with one of these names inside the roots, except directly in them. Searches the upper levels first, and
+/// splits the limit among the roots.
 pub fn protected_below(roots: &[PathBuf], names: &[&str], limit: ScanLimit) -> Protected {
     let mut roots: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
     let mut seen = Vec::new();
@@ -46,7 +46,7 @@ pub fn protected_below(roots: &[PathBuf], names: &[&str], limit: ScanLimit) -> P
     let mut scan = Scan { names, limit, began: Instant::now(), looked_at: 0, found: Protected::default() };
     scan.found.is_complete = true;
     for (i, root) in roots.iter().enumerate() {
-        // A root within another that comes before it has been looked at along with that.
+        // A root inside an earlier one was scanned with it.
         if !roots[..i].iter().any(|other| root.starts_with(other)) {
             scan.root(root, roots.len() - i);
         }
@@ -81,7 +81,7 @@ impl Scan<'_> {
                 return;
             }
             self.looked_at += 1;
-            // Gone by now, or closed to this user: then there is nothing to protect that could be changed.
+            // Removed or unreadable: then nothing in it can be changed.
             let _ = self.folder(&opened, root, &folder, device, &mut open);
         }
     }
@@ -122,7 +122,7 @@ impl Scan<'_> {
                     .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
                 known => known,
             };
-            // A folder with too many folders is not worth the memory: the limit would be reached anyway.
+            // With too many folders, the limit would be reached anyway.
             if kind == FileType::Directory && open.len() < self.limit.folders {
                 open.push_back(folder.join(name));
             } else if kind == FileType::Directory {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_what_is_nested_and_follows_no_link() {
+    fn finds_nested_paths_and_follows_no_link() {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         for folder in ["ws/.git/sub/.git", "ws/a/.git/x/.codex", "ws/a/b/.agents", "else/.git"] {
@@ -167,12 +167,12 @@ mod tests {
         let expected = ["ws/a/.codex", "ws/a/.git", "ws/a/b/.agents", "ws/a/b/.git"];
         assert_eq!(found.paths, expected.map(|path| at.join(path)));
         assert!(found.is_complete);
-        // A root that is a link is where it leads.
+        // A root that is a link is resolved.
         assert_eq!(scan(&[&at.join("ws/a/again")], unhurried()), found);
     }
 
     #[test]
-    fn there_is_an_end_to_it() {
+    fn the_scan_is_limited() {
         let at = tempfile::tempdir().unwrap();
         for i in 0..50 {
             fs::create_dir_all(at.path().join(format!("{i}/.git"))).unwrap();

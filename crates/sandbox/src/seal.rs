@@ -1,13 +1,13 @@
-//! Closing the server itself to the eyes of other processes.
+//! Hides the server's memory from other processes.
 
 use std::io;
 
 use crate::helper::sys::{self, ResourceLimit};
 
-/// From here on other processes of the same user cannot read this one's memory, environment or descriptors, and a crash
-/// leaves no image of its memory behind.
+/// From now on other processes of the same user cannot read this one's memory, environment or descriptors, and a crash
+/// leaves no core dump.
 ///
-/// To be called early in `main`, before anything secret is read.
+/// Must be called early in `main`, before secrets are read.
 pub fn seal_process() -> io::Result<()> {
     sys::set_limit(ResourceLimit::Core, 0)?;
     sys::prctl(libc::PR_SET_DUMPABLE, 0)

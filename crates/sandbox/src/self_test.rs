@@ -1,4 +1,4 @@
-//! Whether the sandbox works on this machine, found out by really trying to get out of it.
+//! Tests for real whether the sandbox works on this machine.
 
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,10 +17,10 @@ use crate::helper::wire::HelperStatus;
 use crate::helper::{cgroup, landlock};
 use crate::{Confinement, Limits, Order, Strength};
 
-/// How the names of the folders begin in which it is tried.
+/// Prefix of the test folders.
 const PREFIX: &str = "oarlock-self-test-";
 
-/// A self-test takes less than a second; one whose folder is this old was killed.
+/// A self-test takes less than a second; an older folder belongs to a killed one.
 const ABANDONED_AFTER: Duration = Duration::from_secs(600);
 
 /// The result of one layer of the sandbox.
@@ -35,9 +35,9 @@ pub struct LayerResult {
 #[derive(Debug, Clone)]
 pub struct SelfTestReport {
     pub layers: Vec<LayerResult>,
-    /// The sandbox that commands can have, or why there is no full one.
+    /// The sandbox for commands, or why there is no full one.
     pub strength: Result<Strength, String>,
-    /// Whether the weaker level could be asked for by name.
+    /// Whether the weaker level could be chosen explicitly.
     pub landlock_only: bool,
 }
 
@@ -58,7 +58,7 @@ impl SelfTestReport {
 pub struct SelfTest;
 
 impl SelfTest {
-    /// Tries once for each process; later calls give the same answer.
+    /// Runs once per process; later calls return the same result.
     pub fn run() -> &'static SelfTestReport {
         static REPORT: OnceLock<SelfTestReport> = OnceLock::new();
         REPORT.get_or_init(|| report(attempts()))
@@ -94,7 +94,7 @@ fn refusal(why: &str, landlock_only: bool) -> String {
     format!("sandboxed commands are refused: {why}{instead}")
 }
 
-/// Says what counts; it does not decide about the strength, as limits are no barrier.
+/// Limits are reported, but do not affect the strength: they are no barrier.
 fn limits() -> LayerResult {
     cgroup::remove_leftovers();
     let group = cgroup::Group::make(&Limits { memory: Some(1 << 30), ..Limits::default() });
@@ -105,7 +105,7 @@ fn limits() -> LayerResult {
         (false, true) => "memory by cgroup, processes by user",
         (false, false) => "processes by user, memory not at all",
     };
-    // The kernel does not count the processes of root.
+    // The kernel does not limit root's processes.
     LayerResult {
         name: "limits".to_owned(),
         ok: group.limits_processes() || !as_root,
@@ -113,7 +113,7 @@ fn limits() -> LayerResult {
     }
 }
 
-/// Lets the probe try from inside. An error when it could not even be started, which is how a missing layer shows.
+/// Runs the attempts inside. An error if it could not start, which is how a missing layer shows.
 fn attempts() -> Result<Vec<EscapeAttempt>, String> {
     let place = SelfTestFolder::make().map_err(|error| format!("no folder to try in: {error}"))?;
     let order = Order {
@@ -145,7 +145,7 @@ fn attempts() -> Result<Vec<EscapeAttempt>, String> {
     }
 }
 
-/// Removes what processes left here that were killed in the middle of their self-test. A folder of another user stays.
+/// Removes folders of killed self-tests. Folders of other users stay.
 fn remove_left_over(folder: &Path, age: Duration) {
     let mine = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -163,10 +163,10 @@ struct SelfTestFolder(PathBuf);
 
 impl SelfTestFolder {
     fn make() -> io::Result<Self> {
-        // Random, because other processes may have the same number in another namespace.
+        // Random, because process ids repeat in other namespaces.
         let random = RandomState::new().build_hasher().finish();
         let name = format!("{PREFIX}{}-{random:016x}", std::process::id());
-        // A folder that is mounted anew inside, such as shared memory, is no place to try.
+        // Not a folder that the sandbox mounts anew, such as shared memory.
         let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let mut made = folders.iter().filter(|folder| !folder.starts_with("/dev")).map(|folder| {
             let place = Self(folder.join(&name));
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_walls_stand_on_this_machine() {
+    fn the_sandbox_works_on_this_machine() {
         let report = SelfTest::run();
         let open: Vec<&LayerResult> =
             report.layers.iter().filter(|layer| !layer.ok && layer.name != "limits").collect();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_open_wall_is_named_and_refuses_all() {
+    fn one_failing_layer_is_named_and_refuses_all() {
         let attempt =
             |layer: &str, held| EscapeAttempt { layer: layer.to_owned(), held, detail: String::new() };
         let report = report(Ok(vec![attempt("files", true), attempt("network", false)]));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_fails_is_told_as_it_is() {
+    fn a_failed_start_is_reported_unchanged() {
         let report = report(Err("cannot make namespaces: EPERM".to_owned()));
         assert!(report.strength.unwrap_err().contains("cannot make namespaces: EPERM"));
         assert!(!report.layers[0].ok);

@@ -1,5 +1,5 @@
-//! Commands under another user than the process that starts them. Each test is done in a process of its own, since that
-//! user is chosen once for a process. Does nothing where this user is not root.
+//! Commands under another user than the process that starts them. Each test runs in its own process, because that user
+//! is chosen once per process. No effect if the current user is not root.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -12,10 +12,10 @@ use oarlock_sandbox::{
 };
 
 const OTHER: u32 = 60_900;
-/// Of the test that looks at all processes of a user.
+/// For the test that checks all processes of a user.
 const WATCHED: u32 = 60_901;
 
-/// A workspace of somebody else's, and a home that only root can enter.
+/// A workspace of another user, and a home that only root can enter.
 struct Scene(tempfile::TempDir);
 
 impl Scene {
@@ -40,7 +40,7 @@ impl Scene {
     }
 }
 
-/// Runs a test of this file again, as the only one of a process.
+/// Runs one test of this file in its own process.
 fn alone(test: &str, folder: &Path) {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! The limit on open files, in a test binary of its own: it holds for the whole process.
+//! The limit of open files, in its own test binary: it applies to the whole process.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 use oarlock_sandbox::{Limits, Order, RunOptions};

@@ -1,21 +1,21 @@
-//! The list of skills that the model is told of is part of every request, so it has a limit.
+//! Limits the list of skills for the model, which is part of every request.
 
 use engine::SkillLine;
 
-/// All lines together. About two hundred skills with short descriptions.
+/// Limit of all lines: about two hundred skills with short descriptions.
 pub(super) const MAX_LIST_BYTES: usize = 24 << 10;
-/// Descriptions are not cut below this while the list still gets shorter by leaving skills out.
+/// Descriptions are not cut below this; skills are left out instead.
 const SHORTEST_DESCRIPTION: usize = 60;
-/// Bytes of a line beside name, description and path.
+/// Bytes of a line besides name, description and path.
 const AROUND: usize = "- :  (file: )\n".len();
 
 /// A list within its limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct BoundedList {
     pub(super) lines: Vec<SkillLine>,
-    /// How many descriptions are not whole.
+    /// The number of cut descriptions.
     pub(super) shortened: usize,
-    /// How many skills are not in it. The user can still ask for them.
+    /// The number of skills left out. The user can still mention them.
     pub(super) left_out: usize,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn bounded(mut lines: Vec<SkillLine>, max: usize) -> BoundedList {
     BoundedList { lines, shortened, left_out }
 }
 
-/// The length to which all may grow so that together they fit.
+/// The maximum length at which all fit together.
 fn longest_that_fits(mut lengths: Vec<usize>, mut room: usize) -> usize {
     lengths.sort_unstable();
     let mut left = lengths.len();

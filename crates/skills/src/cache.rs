@@ -1,5 +1,4 @@
-//! Keeps the skills of each working directory. They are looked up before every model request, so a lookup without changes
-//! costs next to nothing.
+//! Caches the skills of each working directory. They are needed for every model request, so a cache hit must be cheap.
 
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -21,10 +20,10 @@ use super::scan::{scan, sort};
 use super::watch::FollowedThreads;
 use super::{ScanResult, Skill, of_plugins};
 
-/// Beyond this many, directories without a loaded thread are forgotten.
+/// Beyond this many, directories without a loaded thread are removed.
 const MAX_DIRECTORIES: usize = 256;
 
-/// How old the skills of a directory may be that is not watched.
+/// Maximum age of an unwatched directory's skills.
 const UNWATCHED_AGE: Duration = Duration::from_secs(10);
 
 /// The skill settings of one thread. The user's settings apply too.
@@ -62,22 +61,22 @@ impl fmt::Debug for Skills {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) roots: Vec<SkillRoot>,
-    /// Those that are switched on.
+    /// The enabled plugins.
     pub(super) plugins: Arc<[InstalledPlugin]>,
-    /// The user's.
+    /// The user's rules.
     rules: SkillRules,
-    /// Scanned once, when it is first needed.
+    /// Scanned on first use.
     found: OnceLock<Arc<ScanResult>>,
     extra_roots: Vec<SkillRoot>,
-    /// Skills below the roots that a client named.
+    /// Skills in the roots that a client named.
     extra: OnceLock<Arc<ScanResult>>,
     /// When its roots were last determined.
     since: Instant,
-    /// The lines that were made last, and for which choices.
+    /// The last lines, and the choices they were made for.
     lines: Mutex<Option<(SkillChoices, ListedSkills)>>,
 }
 
-/// The list for the model, and what did not fit into it.
+/// The list for the model, and how much was left out.
 #[derive(Debug, Clone)]
 struct ListedSkills {
     lines: Arc<[SkillLine]>,
@@ -104,7 +103,7 @@ impl Directory {
         }
     }
 
-    /// The same place with other rules.
+    /// The same directory with other rules.
     fn with_rules(&self, rules: SkillRules) -> Self {
         Self {
             roots: self.roots.clone(),
@@ -126,7 +125,7 @@ impl Directory {
         self.extra.get_or_init(|| Arc::new(scan(&self.extra_roots)))
     }
 
-    /// All skills in order, and whether each is switched on.
+    /// All skills in order, and whether each is enabled.
     pub(super) fn skills(&self, choices: &SkillChoices) -> Vec<(Skill, bool)> {
         let (found, extra) = (self.scan_result(), self.extra());
         let is_new = |skill: &&Skill| found.skills.iter().all(|known| known.path != skill.path);
@@ -156,7 +155,7 @@ impl Directory {
         verdict(&choices.rules).or_else(|| verdict(&self.rules)).unwrap_or(true)
     }
 
-    /// The list for the model: skills that are enabled and that it may use by itself.
+    /// The list for the model: enabled skills that it may use on its own.
     fn listed(&self, choices: &SkillChoices) -> ListedSkills {
         let mut made = self.lines.lock();
         if let Some((known, listed)) = &*made
@@ -185,8 +184,8 @@ impl Skills {
         Self { loader, notify, directories: Mutex::default(), following: Mutex::default() }
     }
 
-    /// For the model. Reads the disk only for a directory that is not known yet, or that nobody watches.
-    /// Skills of a project are left out where `limits` do not allow to read them.
+    /// For the model. Reads the disk only for a directory that is unknown or unwatched. Leaves out project skills that
+    /// `limits` do not allow to read.
     pub fn lines(&self, cwd: &Path, choices: &SkillChoices, limits: Option<&Reader>) -> Arc<[SkillLine]> {
         let directory = self.fresh(cwd);
         let lines = directory.listed(choices).lines;
@@ -202,12 +201,12 @@ impl Skills {
         lines.iter().filter(|line| !refused.contains(Path::new(&line.path))).cloned().collect()
     }
 
-    /// For the model. Reads the disk as [`Skills::lines`] does.
+    /// For the model. Reads the disk like [`Skills::lines`].
     pub fn plugin_lines(&self, cwd: &Path) -> Arc<[PluginLine]> {
         self.fresh(cwd).plugins.iter().map(of_plugins::line).collect()
     }
 
-    /// Says once for each thread that its list does not hold all of its skills. Reads the disk as [`Skills::lines`] does.
+    /// Warns once per thread that its list is incomplete. Reads the disk like [`Skills::lines`].
     pub fn list_warning(&self, thread: &ThreadId) -> Option<ConfigWarningNotification> {
         let cwd = self.following.lock().warn_once(thread)?;
         let ListedSkills { lines, shortened, left_out } = self.fresh(&cwd).listed(&SkillChoices::default());
@@ -230,7 +229,7 @@ impl Skills {
         self.fresh(cwd).scan_result();
     }
 
-    /// As [`Skills::directory`], never much older than the disk.
+    /// Like [`Skills::directory`], but reads an outdated one again.
     pub(super) fn fresh(&self, cwd: &Path) -> Arc<Directory> {
         let known = self.directory(cwd);
         if known.since.elapsed() < UNWATCHED_AGE || self.following.lock().is_watched(cwd) {
@@ -240,7 +239,7 @@ impl Skills {
         self.reload(cwd, &extra).unwrap_or(known)
     }
 
-    /// The skills that are known, or else those on disk. A configuration that cannot be read has none.
+    /// The cached skills, or those on disk. Empty if the configuration is unreadable.
     pub(super) fn directory(&self, cwd: &Path) -> Arc<Directory> {
         if let Some(known) = self.known(cwd) {
             return known;
@@ -263,7 +262,7 @@ impl Skills {
         self.known(cwd).is_some_and(|known| known.found.get().is_some())
     }
 
-    /// Read from disk anew.
+    /// Reads the disk again.
     pub(super) fn reload(&self, cwd: &Path, extra: &[PathBuf]) -> Result<Arc<Directory>, ConfigError> {
         Ok(self.keep(cwd, self.load(cwd, extra)?))
     }
@@ -296,7 +295,7 @@ impl Skills {
         self.directories.lock().remove(cwd);
     }
 
-    /// Scans the disk again. Gives the scan before, if there was one, and the directory as it is now.
+    /// Scans the disk again. Returns the previous scan, if there was one, and the directory.
     pub(super) fn rescan(&self, cwd: &Path) -> (Option<Arc<ScanResult>>, Arc<Directory>) {
         let known = self.directory(cwd);
         let Some(before) = known.found.get().cloned() else { return (None, known) };
@@ -305,7 +304,7 @@ impl Skills {
             extra: OnceLock::new(),
             ..known.with_rules(known.rules.clone())
         };
-        // Keeping what is the same keeps the lines made of it.
+        // Keeping an equal scan keeps its lines.
         let is_same = !now.scan_result().differs(&before)
             && now.scan_result().folders == before.folders
             && !now.extra().differs(known.extra());
@@ -315,14 +314,14 @@ impl Skills {
         (Some(before), known)
     }
 
-    /// A thread was opened with this configuration, which may be newer than what is known.
+    /// A thread was opened with this configuration, which may be newer than the cache.
     pub fn thread_opened(self: &Arc<Self>, thread: &ThreadId, config: &ResolvedConfig) {
         let Some(cwd) = &config.cwd else { return };
         let plugins: Arc<[_]> = active_plugins(config).into();
         let roots = roots(config, &plugins, cwd, self.loader.user_home().as_deref());
         let rules = config.skill_rules();
         match self.known(cwd) {
-            // Somebody watches it, so it is as the disk has it.
+            // It is watched, so the cache is current.
             Some(known)
                 if known.roots == roots
                     && known.plugins == plugins
@@ -340,7 +339,7 @@ impl Skills {
         self.follow(thread, cwd);
     }
 
-    /// The user's rules were written: they count at once, for threads in memory as well.
+    /// The user's rules were written: they apply at once, also for loaded threads.
     pub fn rules_changed(&self) {
         let rules = self.loader.load(&LoadRequest::default()).map(|config| config.skill_rules());
         let mut directories = self.directories.lock();

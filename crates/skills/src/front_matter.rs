@@ -1,4 +1,4 @@
-//! The head of a `SKILL.md`: YAML between two lines of three dashes.
+//! The front matter of a `SKILL.md`: YAML between two lines of three dashes.
 
 use super::one_line;
 use super::yaml::{self, Yaml, YamlError};
@@ -14,10 +14,10 @@ pub(super) struct FrontMatter {
     pub(super) short_description: Option<String>,
 }
 
-/// Why a file is no skill.
+/// Why a file is not a skill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrontMatterError {
-    /// Known clients show this text as it is.
+    /// Existing clients show this text unchanged.
     #[error("missing YAML frontmatter delimited by ---")]
     NoFrontMatter,
     #[error("invalid YAML in the front matter: {0}")]
@@ -32,7 +32,7 @@ pub(super) enum FrontMatterError {
     TooLong { key: &'static str, most: usize, actual: usize },
 }
 
-/// `folder` names the skill when the head does not.
+/// `folder` names the skill if the front matter does not.
 pub(super) fn read(text: &str, folder: &str) -> Result<FrontMatter, FrontMatterError> {
     let head = head(text).ok_or(FrontMatterError::NoFrontMatter)?;
     let head = yaml::read(head).map_err(|error| {
@@ -59,7 +59,7 @@ fn head(text: &str) -> Option<&str> {
     split(text).map(|(head, _)| head).filter(|head| !head.trim().is_empty())
 }
 
-/// The head, and the text that follows it.
+/// The front matter, and the text after it.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (first, rest) = text.split_once('\n')?;

@@ -1,4 +1,4 @@
-//! Putting before the model what the user asked for.
+//! Adds mentioned skills and plugins to the model's input.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use super::of_plugins;
 use super::roots::reader;
 use super::{MAX_FILE_BYTES, Skill};
 
-/// The most that all skills of one message may have together.
+/// Limit of all skills of one message.
 const MAX_ALL_BYTES: usize = 4 << 20;
 
-/// The most of an id that a warning repeats, in characters.
+/// Limit of an id in a warning, in characters.
 const MAX_SHOWN_ID: usize = 100;
 
-/// How many things that went wrong are told.
+/// Limit of warnings.
 const MAX_WARNINGS: usize = 8;
 
-/// The skills and plugins that a message asks for, with the problems of reading them.
+/// The skills and plugins that a message mentions, with problems.
 #[derive(Debug, Default)]
 pub struct Invoked {
     pub skills: Vec<SkillText>,
     pub plugins: Vec<PluginText>,
-    /// For the user. The message goes on without what they are about.
+    /// For the user. The message is sent without what failed.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
@@ -42,7 +42,7 @@ impl Invoked {
 }
 
 impl Skills {
-    /// The skills that a message asks for, each once. Reads files; those of a project only where `limits` allow it.
+    /// The skills that a message mentions, each once. Reads files; those of a project only if `limits` allow it.
     pub fn invoke(
         &self,
         input: &[UserInput],
@@ -81,7 +81,7 @@ impl Skills {
     }
 }
 
-/// A name that was asked for by a place that has no such skill is not taken from another place.
+/// A skill mentioned by path is not replaced by another of the same name.
 fn pick<'a>(
     mentions: &[Mention],
     known: &'a [(Skill, bool)],
@@ -111,7 +111,7 @@ fn pick<'a>(
                 }
             }
             Mention::Name(name) if blocked.contains(name.as_str()) => None,
-            // Punctuation that ends a phrase is no part of a name.
+            // Punctuation at the end is not part of a name.
             Mention::Name(name) => {
                 only(known, name).or_else(|| only(known, name.trim_end_matches([':', '-'])))
             }
@@ -132,7 +132,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The one skill of this name that is switched on. Which of two is meant, a name cannot say.
+/// The only enabled skill of this name. Two of the same name are ambiguous.
 fn only<'a>(known: &'a [(Skill, bool)], name: &str) -> Option<&'a Skill> {
     let mut named = known.iter().filter(|(skill, enabled)| *enabled && skill.name == name);
     named.next().filter(|_| named.next().is_none()).map(|(skill, _)| skill)
@@ -179,7 +179,7 @@ mod tests {
     use crate::roots::SkillRoot;
     use crate::scan::scan;
 
-    /// Skills by folder, and whether each is on.
+    /// Skills by folder, and whether each is enabled.
     fn check(skills: &[(&str, bool)], input: &[UserInput], expected: &[&str], warnings: &[&str]) {
         let dir = tempfile::tempdir().expect("a directory");
         let top = fs::canonicalize(dir.path()).expect("there");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_the_rest_goes_on() {
+    fn unreadable_skills_give_a_warning_and_the_rest_is_used() {
         let dir = tempfile::tempdir().expect("a directory");
         let top = fs::canonicalize(dir.path()).expect("there");
         let file = |name: &str| top.join(name).join("SKILL.md");

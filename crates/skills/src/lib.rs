@@ -1,5 +1,6 @@
-//! Owns skills: instructions in folders, one `SKILL.md` each. They are found on disk, listed for the model, and added to
-//! its input when the user asks for one. Also reads the user's custom prompts. Must not know turns of threads or the server.
+//! Owns skills: instructions in folders, one `SKILL.md` each. They are found on disk, listed for the model, and added
+//! to its input when the user mentions one. Also reads the user's custom prompts. Must not know turns of threads or the
+//! server.
 
 mod bound;
 mod cache;
@@ -30,7 +31,7 @@ use protocol::{SkillDependencies, SkillErrorInfo, SkillInterface, SkillScope};
 /// A skill is a folder with this file in it.
 const FILE: &str = "SKILL.md";
 
-/// The largest file that is a skill.
+/// Limit of the file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// One skill, as its files describe it.
@@ -41,24 +42,24 @@ struct Skill {
     short_description: Option<String>,
     interface: Option<SkillInterface>,
     dependencies: Option<SkillDependencies>,
-    /// Where its `SKILL.md` really is.
+    /// The resolved path of its `SKILL.md`.
     path: PathBuf,
     scope: SkillScope,
-    /// The model may use it without being asked to.
+    /// The model may use it without a mention by the user.
     is_implicit: bool,
     stamp: FileStamp,
-    /// The project it is part of, if it is.
+    /// Its project, if it belongs to one.
     project: Option<Arc<roots::SkillProject>>,
 }
 
-/// Differs between two versions of a file. Reading it is not needed.
+/// Detects a changed file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileStamp {
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
-/// The outcome of one scan of the disk.
+/// The result of a scan.
 #[derive(Debug, Default)]
 struct ScanResult {
     skills: Vec<Skill>,

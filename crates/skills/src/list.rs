@@ -1,4 +1,4 @@
-//! Skills as clients ask for them.
+//! Skills, as clients list them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::cache::{SkillChoices, Skills};
 use super::scan::name_of;
 
 impl Skills {
-    /// ScanResult once, until asked to look again or something there changes.
+    /// Scanned once, until a reload is requested or something changes.
     pub fn list(&self, cwd: String, force: bool, extra: &[PathBuf]) -> SkillsListEntry {
         let place = std::path::absolute(&cwd).unwrap_or_else(|_| PathBuf::from(&cwd));
         let request = LoadRequest { cwd: Some(place.clone()), ..LoadRequest::default() };
@@ -28,7 +28,7 @@ impl Skills {
         SkillsListEntry { cwd, skills: skills.collect(), errors: directory.errors() }
     }
 
-    /// Switches a skill on or off in the user's settings, for all threads and at once.
+    /// Enables or disables a skill in the user's settings, for all threads and at once.
     pub fn switch(&self, selector: &SkillSelector, enabled: bool) -> Result<bool, ConfigError> {
         let name = match selector {
             SkillSelector::Path(path) => name_of(path).unwrap_or_default(),

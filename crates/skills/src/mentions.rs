@@ -1,4 +1,4 @@
-//! Which skills a message asks for.
+//! Finds the skills that a message mentions.
 
 use std::path::{Path, PathBuf};
 
@@ -6,27 +6,27 @@ use protocol::UserInput;
 
 use super::FILE;
 
-/// Names of variables that people write about; they mean no skill.
+/// Common variable names, which are no mentions.
 const VARIABLES: &[&str] =
     &["PATH", "HOME", "USER", "SHELL", "PWD", "TMPDIR", "TEMP", "TMP", "LANG", "TERM", "XDG_CONFIG_HOME"];
 
-/// How many paths of one message are looked up.
+/// Limit of looked up paths per message.
 const MAX_PATHS: usize = 64;
 
-/// How many plugins of one message are looked up.
+/// Limit of looked up plugins per message.
 const MAX_PLUGINS: usize = 16;
 const PLUGIN: &str = "plugin://";
 
-/// One way to ask for a skill.
+/// One mention of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mention {
-    /// By its place.
+    /// By its path.
     Path { name: String, path: PathBuf },
-    /// By its name alone, as it stands in a text.
+    /// By its name in a text.
     Name(String),
 }
 
-/// Whether it is worth to look.
+/// Whether a search for mentions is worthwhile.
 pub fn may_mention(input: &[UserInput]) -> bool {
     input.iter().any(|part| match part {
         UserInput::Skill { .. } | UserInput::Mention { .. } => true,
@@ -135,7 +135,7 @@ fn link(rest: &str) -> Option<(&str, &str)> {
     (!path.is_empty() && !path.contains('\n')).then_some((path, after))
 }
 
-/// Apps, plugins and web pages are other things.
+/// Apps, plugins and web pages are no skills.
 fn is_skill(path: &str) -> bool {
     path.starts_with("skill://")
         || (!path.contains("://") && Path::new(path).file_name() == Some(FILE.as_ref()))

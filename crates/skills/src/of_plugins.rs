@@ -1,4 +1,4 @@
-//! The skills that plugins bring along, and the plugins themselves as the model is told of them.
+//! The skills of plugins, and the list of plugins for the model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::cache::Skills;
 use super::roots::{SkillProject, SkillRoot, roots_of};
 use super::scan::scan;
 
-/// The longest description of a plugin, in characters.
+/// Limit of a plugin's description, in characters.
 const MAX_DESCRIPTION: usize = 1_024;
 
 /// A plugin in the list for the model.
@@ -25,7 +25,7 @@ pub(super) fn line(plugin: &InstalledPlugin) -> PluginLine {
     }
 }
 
-/// What a plugin brings along, for a message that asks for it. Reads its files.
+/// The contents of a plugin, for a message that mentions it. Reads its files.
 pub(super) fn text(plugin: &InstalledPlugin, has_skills: bool) -> PluginText {
     let servers = plugin_mcp_servers(&plugin.folder, &plugin.manifest);
     let apps = plugin_apps(&plugin.folder, &plugin.manifest);
@@ -38,12 +38,13 @@ pub(super) fn text(plugin: &InstalledPlugin, has_skills: bool) -> PluginText {
 }
 
 impl Skills {
-    /// Plugins were installed or removed: every directory is read anew when it is next needed.
+    /// Plugins were installed or removed: every directory is read again on next use.
     pub fn plugins_changed(&self) {
         self.forget_all();
     }
 
-    /// The skills of the plugin in this folder, installed or not. Nothing outside the folder is read, wherever links lead.
+    /// The skills of the plugin in this folder, installed or not. Nothing outside the folder is read, not even through
+    /// links.
     pub fn of_plugin(
         &self,
         config: &ResolvedConfig,

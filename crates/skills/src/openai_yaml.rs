@@ -1,5 +1,5 @@
-//! `agents/openai.yaml` beside a `SKILL.md`: how to show the skill, what it needs and who may use it. Values that
-//! are wrong are left out and logged; the skill is still listed.
+//! `agents/openai.yaml` next to a `SKILL.md`: how to display the skill, its dependencies and its policy. Invalid values
+//! are ignored and logged; the skill is still listed.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,7 +15,7 @@ const FILE_PATH: &str = "agents/openai.yaml";
 
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The names of this program in a list of products.
+/// This program's names in a list of products.
 const PRODUCTS: [&str; 2] = ["codex", "oarlock"];
 
 /// The content of the file.
@@ -120,7 +120,7 @@ fn is_color(text: &str) -> bool {
         .is_some_and(|hex| hex.len() == 6 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// A relative path that stays below `assets/`.
+/// A relative path inside `assets/`.
 fn asset(given: &str, folder: &Path) -> Option<PathBuf> {
     let mut below = PathBuf::new();
     for part in Path::new(given.trim()).components() {
@@ -204,7 +204,7 @@ mod tests {
             ("policy: {products: [oarlock]}", true, false),
             ("policy: {products: [chatgpt]}", true, true),
             ("policy: {products: []}", true, false),
-            // A file that cannot be read says nothing.
+            // An unreadable file has no effect.
             ("policy: {allow_implicit_invocation: false", true, false),
             ("policy: &a {allow_implicit_invocation: false}\nb: *a", true, false),
         ];
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_says_nothing() {
+    fn an_unreadable_file_has_no_effect() {
         let dir = tempfile::tempdir().expect("a directory");
         assert_eq!(read(dir.path(), &Reader::default()), Presentation::default());
         fs::create_dir_all(dir.path().join(FILE_PATH)).expect("made");

@@ -1,4 +1,4 @@
-//! Custom prompts: texts of the user in `<home>/prompts`, one file each, which a client offers by their names.
+//! Custom prompts: the user's texts in `<home>/prompts`, one file each, which clients offer by name.
 
 use std::fs;
 use std::path::Path;
@@ -12,19 +12,19 @@ const FOLDER: &str = "prompts";
 const MOST_PROMPTS: usize = 200;
 const MAX_PROMPT_BYTES: u64 = 256 << 10;
 
-/// One text, as its file describes it.
+/// One prompt, from its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomPrompt {
-    /// The name of its file, without the ending.
+    /// The name of its file, without the extension.
     pub name: String,
     pub description: Option<String>,
-    /// How to call it, in the user's words: `FILE [BRANCH]`.
+    /// The expected arguments, in the user's words: `FILE [BRANCH]`.
     pub argument_hint: Option<String>,
     pub body: String,
 }
 
-/// The prompts of a configuration folder, by name. Folders in it are not looked into; a file that is too long, that is no
-/// text, or whose name has a space in it is left out.
+/// The prompts of a configuration folder, by name. Ignores subfolders, and files that are too long, no text, or have a
+/// space in their name.
 pub fn custom_prompts(home: &Path) -> Vec<CustomPrompt> {
     let Ok(entries) = fs::read_dir(home.join(FOLDER)) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! The folders that skills are searched in.
+//! The folders in which skills are searched.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,14 +10,14 @@ use plugins::{InstalledPlugin, Manifest};
 use protocol::{ConfigLayerSource, SkillScope};
 use workspace::{Access, ReadError, Reader};
 
-/// A folder with skills below it. It need not exist.
+/// A folder with skills in it. It may be missing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SkillRoot {
     pub(super) path: PathBuf,
     pub(super) scope: SkillScope,
-    /// Put before the names of its skills: that of the plugin it belongs to.
+    /// The prefix of its skills' names: the name of its plugin.
     pub(super) prefix: Option<String>,
-    /// Set for a folder of a project: no link leads out of that.
+    /// Set for a project's folder: no link leads out of the project.
     pub(super) project: Option<Arc<SkillProject>>,
 }
 
@@ -34,7 +34,7 @@ impl SkillRoot {
     }
 }
 
-/// Skills of a project are read beneath its root, others are the user's or the machine's.
+/// Skills of a project are read inside its root; others belong to the user or the machine.
 pub(super) fn reader(project: Option<&SkillProject>) -> Result<Reader, ReadError> {
     match project {
         Some(SkillProject { root, access }) => Reader::new(access.clone()).beneath(root),
@@ -42,8 +42,7 @@ pub(super) fn reader(project: Option<&SkillProject>) -> Result<Reader, ReadError
     }
 }
 
-/// In the order they are searched: a skill that is below two of them belongs to the first. `user` is the user's own
-/// home folder.
+/// In search order: a skill in two of them belongs to the first. `user` is the user's home folder.
 pub(super) fn roots(
     config: &ResolvedConfig,
     plugins: &[InstalledPlugin],
@@ -60,7 +59,7 @@ pub(super) fn roots(
         |path: PathBuf| SkillRoot { project: Some(project.clone()), ..SkillRoot::new(path, Repo) };
     let mut roots = Vec::new();
     for folder in &folders {
-        // Projects that are not trusted have theirs too: a skill is text, and does nothing by itself.
+        // Also for untrusted projects: a skill is text, and has no effect by itself.
         for name in [".codex", ".oarlock"] {
             let settings = folder.join(name);
             if !is_home(&settings, &config.home) {
@@ -81,7 +80,7 @@ pub(super) fn roots(
     roots
 }
 
-/// The settings of a home are the user's, also where the home is part of a project.
+/// The settings of a home are the user's, even if the home is part of a project.
 fn is_home(folder: &Path, home: &Home) -> bool {
     let real = fs::canonicalize(folder);
     [home.reading(), home.state()].into_iter().any(|home| {
@@ -89,7 +88,7 @@ fn is_home(folder: &Path, home: &Home) -> bool {
     })
 }
 
-/// The folder of the machine's settings, and ours beside it.
+/// The folder of the machine's settings, and ours next to it.
 fn admin_folders(config: &ResolvedConfig) -> Vec<PathBuf> {
     let system = config.layers.iter().find(|layer| matches!(layer.source, ConfigLayerSource::System { .. }));
     let Some(folder) = system.and_then(|layer| layer.folder.clone()) else { return Vec::new() };

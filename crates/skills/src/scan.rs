@@ -1,4 +1,4 @@
-//! Searches for skills below their roots, breadth first. Time and memory are bounded, whatever is there.
+//! Searches for skills in their roots, breadth first, with limits of time and memory.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -13,20 +13,20 @@ use super::openai_yaml;
 use super::roots::{SkillRoot, reader};
 use super::{FILE, FileStamp, MAX_FILE_BYTES, ScanResult, Skill};
 
-/// How far below its root a skill may be.
+/// Limit of a skill's depth below its root.
 const MAX_DEPTH: usize = 6;
 
 /// Of one root.
 const MAX_FOLDERS: usize = 2_000;
 
-/// Of one root, of any kind. Most are passed over at little cost.
+/// Limit per root, for entries of any kind. Most are skipped cheaply.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The head of a skill ends within.
+/// Limit of the front matter.
 const MAX_HEAD_BYTES: u64 = 64 << 10;
 
-/// All skills below the roots: those of projects, of the user, of the system, of the machine; by name in each. A file
-/// system that hangs is given up on, and then there are none.
+/// All skills in the roots: of projects, the user, the system, the machine; by name in each. Empty if the file system
+/// hangs.
 pub(super) fn scan(roots: &[SkillRoot]) -> ScanResult {
     let Some(first) = roots.first() else { return ScanResult::default() };
     let all = roots.to_owned();
@@ -46,7 +46,7 @@ fn scan_now(roots: &[SkillRoot]) -> ScanResult {
                 let (found, seen) = (&mut found, &mut seen);
                 RootScan { root, reader, found, seen, visited: HashSet::new(), entries: 0 }.run();
             }
-            // Without its project a folder is not there either.
+            // A folder of a missing project is missing too.
             Err(error) if error.is_missing() => {}
             Err(error) => found.fail(&root.path, error.problem.to_string()),
         }
@@ -77,7 +77,7 @@ struct RootScan<'a> {
     found: &'a mut ScanResult,
     /// Skills of all roots so far.
     seen: &'a mut HashSet<PathBuf>,
-    /// Real places, so that links never lead in a circle.
+    /// Resolved paths, so that links never form a cycle.
     visited: HashSet<PathBuf>,
     entries: usize,
 }
@@ -109,7 +109,7 @@ impl RootScan<'_> {
         }
     }
 
-    /// Takes the skill of a folder, and gives the folders in it that nobody looked into yet.
+    /// Adds the skill of a folder, and returns its unvisited subfolders.
     fn scan_folder(&mut self, folder: &Path) -> Vec<PathBuf> {
         let listed = match self.reader.list(folder, MAX_ENTRIES.saturating_sub(self.entries)) {
             Ok(listed) => listed,
@@ -132,12 +132,12 @@ impl RootScan<'_> {
                 inner.extend(self.folder_at(folder, &name, kind));
             }
         }
-        // The order of the disk is nobody's.
+        // The order on disk is arbitrary.
         inner.sort();
         inner
     }
 
-    /// Links are followed to folders, except where the files came with a program.
+    /// Links to folders are followed, except among bundled skills.
     fn folder_at(&mut self, folder: &Path, name: &OsStr, kind: EntryKind) -> Option<PathBuf> {
         let path = folder.join(name);
         let path = match kind {
@@ -156,7 +156,7 @@ impl RootScan<'_> {
     }
 
     fn take(&mut self, path: &Path, kind: EntryKind) {
-        // A link to a file is passed over, as is a folder of that name.
+        // A link to a file is skipped, and so is a folder of that name.
         if matches!(kind, EntryKind::Link | EntryKind::Folder) || !self.seen.insert(path.to_owned()) {
             return;
         }
@@ -166,7 +166,7 @@ impl RootScan<'_> {
         }
     }
 
-    /// Skills that came with a program are not the user's to mend.
+    /// The user cannot fix errors of bundled skills.
     fn fail(&mut self, path: &Path, problem: String) {
         if self.root.scope == SkillScope::System {
             tracing::debug!(path = %path.display(), problem, "a bundled skill is left out");
@@ -176,7 +176,7 @@ impl RootScan<'_> {
     }
 }
 
-/// None when it is not for this program.
+/// None if it is not for this program.
 fn read_skill(path: &Path, root: &SkillRoot, reader: &Reader) -> Result<Option<Skill>, String> {
     if path.to_str().is_none() {
         return Err("its path is not UTF-8".to_owned());
@@ -210,7 +210,7 @@ fn read_skill(path: &Path, root: &SkillRoot, reader: &Reader) -> Result<Option<S
     }))
 }
 
-/// The name a file gives its skill, if it is one.
+/// The name of the skill in a file, if it is one.
 pub(super) fn name_of(path: &Path) -> Option<String> {
     let folder = path.parent()?.file_name()?.to_string_lossy();
     front_matter::read(&read_head(path, &Reader::default()).ok()?.0, &folder).ok().map(|read| read.name)
@@ -225,7 +225,7 @@ fn read_head(path: &Path, reader: &Reader) -> io::Result<(String, FileStamp)> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
     let mut bytes = opened.read_start(MAX_HEAD_BYTES)?;
-    // Where the head is cut off, so may be its last character.
+    // If the front matter is cut, its last character may be too.
     let is_cut = bytes.len() as u64 == MAX_HEAD_BYTES;
     let end = match std::str::from_utf8(&bytes) {
         Ok(_) => bytes.len(),

@@ -17,22 +17,22 @@ use super::watches::{SkillPaths, SkillWatches};
 /// Clients are notified at most this often. The first notification is sent at once.
 const NOTIFY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The longest that the answer to a request waits for the watches of its thread. Only large trees and slow disks need
-/// as much.
+/// How long the response to a request may wait for the watches of its thread. Only large trees and slow disks need this
+/// long.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Working directories of one thread that are watched. The oldest is left out first.
+/// Limit of watched working directories per thread. The oldest is dropped first.
 const MAX_THREAD_DIRECTORIES: usize = 8;
 
 /// The working directories of loaded threads, and the task that watches them.
 #[derive(Debug, Default)]
 pub(crate) struct FollowedThreads {
     threads: BTreeMap<ThreadId, VecDeque<PathBuf>>,
-    /// Working directories whose skills are as the disk has them.
+    /// Working directories whose cached skills are current.
     watched: BTreeSet<PathBuf>,
-    /// Threads whose clients know whether all of their skills are listed.
+    /// Threads whose clients were warned if their list is incomplete.
     warned: BTreeSet<ThreadId>,
-    /// Counts the working directories that were added.
+    /// Counts the added working directories.
     added: u64,
     /// How many of the added working directories are watched.
     refreshed: watch::Sender<u64>,
@@ -49,13 +49,13 @@ impl FollowedThreads {
         self.watched.contains(cwd)
     }
 
-    /// Where the thread works, when this is asked for the first time.
+    /// The thread's directory, on the first call for this thread.
     pub(super) fn warn_once(&mut self, thread: &ThreadId) -> Option<PathBuf> {
         let cwd = self.threads.get(thread)?.back()?.clone();
         self.warned.insert(thread.clone()).then_some(cwd)
     }
 
-    /// False when the thread is followed there already.
+    /// False if the thread is followed there already.
     fn add(&mut self, thread: &ThreadId, cwd: &Path) -> bool {
         let directories = self.threads.entry(thread.clone()).or_default();
         if directories.iter().any(|directory| directory == cwd) {
@@ -79,7 +79,7 @@ impl Drop for FollowedThreads {
 }
 
 impl Skills {
-    /// Notices changes in a working directory of a loaded thread from now on. The work is done by a task.
+    /// Watches a working directory of a loaded thread, in a task.
     pub fn follow(self: &Arc<Self>, thread: &ThreadId, cwd: &Path) {
         let mut following = self.following.lock();
         if !following.add(thread, cwd) {
@@ -134,7 +134,7 @@ impl Skills {
     }
 }
 
-/// The one task that watches. It starts with the first thread.
+/// The task that watches. It starts with the first thread.
 struct RefreshTask {
     skills: Weak<Skills>,
     wake: Arc<Notify>,
@@ -180,7 +180,7 @@ impl RefreshTask {
                 (watches, changed)
             }
         };
-        // Only a defect loses the watches; they are made again with the next thread.
+        // Only a panic loses the watches; they are created again with the next thread.
         if let Ok((watches, changed)) = tokio::task::spawn_blocking(work).await {
             self.watches = watches;
             self.changed.extend(changed);
@@ -201,12 +201,12 @@ impl RefreshTask {
     }
 }
 
-/// Scans the working directories that are `dirty` or not watched yet. Gives those with other skills than before.
+/// Scans working directories that are `dirty` or unwatched. Returns those with changed skills.
 fn refresh(skills: &Skills, watches: &mut SkillWatches, dirty: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
     let (cwds, left, added) = {
         let mut following = skills.following.lock();
         let cwds = following.directories();
-        // The others stay watched meanwhile: a thread opened now must not drop the scan that this compares with.
+        // The others stay watched meanwhile: a thread opened now must not drop the scan used for comparison.
         let left: Vec<PathBuf> = following.watched.difference(&cwds).cloned().collect();
         following.watched.retain(|cwd| cwds.contains(cwd));
         (cwds, left, following.added)
@@ -219,10 +219,10 @@ fn refresh(skills: &Skills, watches: &mut SkillWatches, dirty: &BTreeSet<PathBuf
             continue;
         }
         let (before, mut directory) = skills.rescan(cwd);
-        // A first scan has only itself to compare with: it may be old before the watches are there.
+        // A first scan is compared with itself: it may be outdated before the watches exist.
         let before = before.unwrap_or_else(|| directory.scan_result().clone());
-        // A folder that was read before it was watched is read once more. More rounds are needed only while somebody
-        // makes folders faster than they are read, and then more events follow.
+        // A folder that was read before it was watched is read again. More rounds are needed only while folders are
+        // created faster than they are read, and then further events follow.
         for _ in 0..4 {
             if !watches.set(cwd, SkillPaths::of(&directory)) {
                 break;
@@ -233,7 +233,7 @@ fn refresh(skills: &Skills, watches: &mut SkillWatches, dirty: &BTreeSet<PathBuf
             changed.insert(cwd.clone());
         }
     }
-    // Where not everything is watched, the disk is scanned again with every thread that is opened.
+    // If not everything is watched, the disk is scanned again for every opened thread.
     let mut following = skills.following.lock();
     following.watched = if watches.is_complete() { cwds } else { BTreeSet::new() };
     following.refreshed.send_replace(added);

@@ -9,7 +9,7 @@ use workspace::{PathChanges, PathEvent, Subscription, Watcher};
 use super::FILE;
 use super::cache::Directory;
 
-/// Limit for one working directory. A tree that is larger is watched in part, nearest to its root first.
+/// Limit of one working directory. A larger tree is watched partly, nearest to its root first.
 const MAX_FOLDERS: usize = 1_024;
 
 /// Files often change together. Changes within this time are read together.
@@ -19,18 +19,18 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct SkillWatches {
     watcher: Watcher,
-    /// There is none while there are no working directories.
+    /// None while there are no working directories.
     subscription: Option<Subscription>,
     directories: HashMap<PathBuf, SkillPaths>,
-    /// How many working directories each path is watched for.
+    /// The number of working directories that use each path.
     users: HashMap<PathBuf, usize>,
     is_complete: bool,
 }
 
-/// The paths that decide which skills a working directory has.
+/// The paths that determine the skills of a working directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SkillPaths {
-    /// Where skills are searched. These need not exist.
+    /// The roots, which may be missing.
     roots: BTreeSet<PathBuf>,
     /// The folders that were searched.
     folders: BTreeSet<PathBuf>,
@@ -48,7 +48,7 @@ impl SkillPaths {
         self.roots.union(&self.folders).cloned().collect()
     }
 
-    /// Whether skills may be different after this.
+    /// Whether skills may have changed after this.
     fn includes(&self, path: &Path, event: PathEvent) -> bool {
         let contains = |path: &Path| self.roots.contains(path) || self.folders.contains(path);
         let is_content = matches!(event, PathEvent::Modified | PathEvent::Written);
@@ -60,7 +60,7 @@ impl SkillPaths {
             return false;
         }
         let is_skill_file = name == FILE || name == "openai.yaml";
-        // Folders and links to folders count from the start; a file counts once it is written.
+        // Folders and links to folders count at once; a file counts when it was written.
         let is_folder = || path.symlink_metadata().is_ok_and(|found| found.is_dir() || found.is_symlink());
         match event {
             PathEvent::Removed => true,
@@ -92,8 +92,8 @@ impl SkillWatches {
         self.directories.contains_key(cwd)
     }
 
-    /// Watches these paths and no others for a working directory. True when they are other paths than before, so that
-    /// skills read until now may be old already. Blocks on the disk.
+    /// Watches exactly these paths for a working directory. True if they changed, so that earlier reads may be
+    /// outdated. Blocking.
     pub(super) fn set(&mut self, cwd: &Path, paths: SkillPaths) -> bool {
         let all = paths.all();
         let before = self.directories.insert(cwd.to_owned(), paths).map(|before| before.all());

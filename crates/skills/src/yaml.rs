@@ -1,15 +1,15 @@
-//! Reads the YAML of skills into plain values. Anchors, aliases, tags and keys that are not text are refused, so the
-//! values are never larger than the text. The depth of nesting and the number of keys are bounded.
+//! Parses the YAML of skills into plain values. Anchors, aliases, tags and keys that are not text are refused, so that
+//! values are never larger than the text. Limits nesting and the number of keys.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-/// Deeper than any skill needs, and shallow enough for any stack.
+/// More than any skill needs, and safe for any stack.
 const MAX_DEPTH: usize = 16;
 
-/// Limit for one mapping.
+/// Limit of one mapping.
 const MAX_KEYS: usize = 1_000;
 
 /// A YAML value. Scalars are text; an empty plain scalar, `~` and `null` are null.
@@ -73,20 +73,20 @@ impl YamlError {
         Self { line: at.line().max(1), problem: problem.into() }
     }
 
-    /// An error of the parser in words for people who write skills.
+    /// A parser error, worded for authors of skills.
     fn from_parser(error: &ScanError, text: &str) -> Self {
         let problem = explain(error.info());
-        // Something that is missing at the end is reported on the line after the last one.
+        // An error at the end is reported on the line after the last one.
         let mut line = error.marker().line().clamp(1, text.lines().count().max(1));
         if problem == NO_TABS {
-            // The parser reports where the value began that the tab ends.
+            // The parser reports the start of the value that the tab ends.
             line += text.lines().skip(line - 1).position(|line| line.contains('\t')).unwrap_or(0);
         }
         Self { line, problem }
     }
 }
 
-/// Reads the one document of `text`. Everything behind a line of three dots is left out.
+/// Parses the only document of `text`. Ignores everything after a line of three dots.
 pub(super) fn read(text: &str) -> Result<Yaml, YamlError> {
     let mut events = YamlEvents { text, parser: Parser::new_from_str(text) };
     loop {
@@ -102,7 +102,7 @@ pub(super) fn read(text: &str) -> Result<Yaml, YamlError> {
     }
 }
 
-/// The parser's events, read into values.
+/// The parser's events.
 struct YamlEvents<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
@@ -117,13 +117,13 @@ impl<'a> YamlEvents<'a> {
         }
     }
 
-    /// The value that begins with `event`.
+    /// The value that starts with `event`.
     fn value(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Yaml, YamlError> {
         if depth > MAX_DEPTH {
             return Err(YamlError::new(span.start, TOO_DEEP));
         }
         match event {
-            // The number is that of an anchor; 0 is none.
+            // The number is an anchor's; 0 means none.
             Event::Scalar(text, style, 0, None) => Ok(scalar(text.into_owned(), style)),
             Event::SequenceStart(0, None) => self.list(depth),
             Event::MappingStart(0, None) => self.map(depth),
@@ -195,7 +195,7 @@ const NO_REFERENCES: &str = "anchors, aliases and tags are not supported";
 const NO_TABS: &str = "tabs cannot indent; use spaces";
 const NOT_PART: &str = "this does not belong to what stands above it; check the indentation";
 
-/// Plain words for the mistakes people make; the parser's own words for the rest.
+/// Clear messages for common mistakes; the parser's own for others.
 fn explain(info: &str) -> Cow<'static, str> {
     let has = |part: &str| info.contains(part);
     let problem = if has("mapping values are not allowed") {

@@ -1,16 +1,16 @@
-//! Work that waits for the disk.
+//! Blocking work.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// The work ended in a panic, which the log has.
+/// The work panicked, which is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the work was cut short by a defect in this program")]
 pub struct Panicked;
 
-/// Runs blocking work on a thread that serves no other task.
+/// Runs blocking work on a separate thread.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
     let result = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&result);
@@ -23,7 +23,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     done.ok_or(Panicked)
 }
 
-/// Not generic: the code around a task is long, and the program would have it once for every kind of work.
+/// Not generic, so that the code around a task is compiled only once.
 async fn run(work: Box<dyn FnOnce() + Send>) -> Result<(), Panicked> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "blocking work was cut short");
@@ -31,11 +31,11 @@ async fn run(work: Box<dyn FnOnce() + Send>) -> Result<(), Panicked> {
     })
 }
 
-/// Runs work that may wait for the disk here and now, without keeping other tasks from this worker.
+/// Runs blocking work on this thread, without delaying other tasks of this worker.
 pub fn off_worker<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // A runtime of one thread serves one caller, and outside a runtime there is nobody to hold up.
+        // A single-threaded runtime serves one caller, and outside a runtime nothing is blocked.
         _ => work(),
     }
 }

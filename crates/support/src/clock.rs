@@ -3,15 +3,15 @@
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where a program takes the time of day from. Whoever starts the program chooses one and passes it down, so that a test
-/// can set the time for all parts at once. Only [`SystemClock`] asks the system. `Instant` measures how long something
-/// takes, and needs no clock.
+/// The source of the time of day. The program creates one and passes it down, so that a test can set the time for all
+/// parts at once. Only [`SystemClock`] reads the system clock. Durations are measured with `Instant`, which needs no
+/// clock.
 pub trait Clock: Send + Sync {
-    /// Milliseconds since 1970.
+    /// Unix milliseconds.
     fn now_ms(&self) -> i64;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn Clock + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Clock")

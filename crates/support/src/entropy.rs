@@ -4,8 +4,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Randomness of the system. Should it have none, which no supported system does, ids still differ by a hasher's key. For
-/// ids alone: a secret must fail instead.
+/// The system's randomness. Without it, which no supported system lacks, ids still differ by a hasher's key. Only for
+/// ids: a secret must fail instead.
 #[must_use]
 pub fn entropy() -> u128 {
     let mut bytes = [0; 16];

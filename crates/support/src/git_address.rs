@@ -1,14 +1,14 @@
-//! The address of a git repository, apart from the name and password in it: everybody on a machine can list the command
-//! lines of its processes, and git passes an address on to the programs that it starts.
+//! The address of a git repository without its user name and password: every user of a machine can list processes'
+//! command lines, and git passes the address to programs it starts.
 
 use std::fmt;
 
-/// Git asks it for a login, and it answers with what is in its environment.
+/// Git's credential helper, which answers from its environment.
 const HELPER: &str = r#"!f() { [ "$1" = get ] && printf 'username=%s\npassword=%s\n' "$OARLOCK_GIT_NAME" "$OARLOCK_GIT_PASSWORD"; }; f"#;
 const NAME: &str = "OARLOCK_GIT_NAME";
 const PASSWORD: &str = "OARLOCK_GIT_PASSWORD";
 
-/// An address that can be in a command line, and the login that was in it. Its `Debug` form does not show the login.
+/// An address that is safe on a command line, with its separate login. `Debug` does not show the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct GitAddress {
     plain: String,
@@ -17,7 +17,7 @@ pub struct GitAddress {
 
 #[derive(Clone, PartialEq, Eq)]
 struct GitLogin {
-    /// The beginning of the addresses that it is for: `https://host:port`.
+    /// The prefix of matching addresses: `https://host:port`.
     scope: String,
     /// As in the address.
     userinfo: String,
@@ -26,7 +26,7 @@ struct GitLogin {
 }
 
 impl GitAddress {
-    /// The error is a sentence about the address, without what is secret in it.
+    /// The error is a sentence about the address, without its secrets.
     pub fn parse(url: &str) -> Result<Self, String> {
         let plain = Self { plain: url.to_owned(), login: None };
         let Some((scheme, rest)) = url.split_once("://") else { return Ok(plain) };
@@ -42,7 +42,7 @@ impl GitAddress {
                 let login = GitLogin { userinfo: userinfo.to_owned(), name: decoded(name)?, password, scope };
                 Ok(Self { plain: format!("{}{path}", login.scope), login: Some(login) })
             }
-            // Ssh takes no password from an address; it would only be seen.
+            // Ssh takes no password from an address; it would only be exposed.
             "ssh" if userinfo.contains(':') => {
                 Err(format!("an address of ssh cannot have a password; use a key for {host}"))
             }
@@ -50,25 +50,25 @@ impl GitAddress {
         }
     }
 
-    /// Without a name and password of https. A name for ssh stays: it is a part of where to connect to.
+    /// Without user name and password of https. A user name for ssh stays, because it is part of the destination.
     pub fn plain(&self) -> &str {
         &self.plain
     }
 
-    /// Texts that no error may show.
+    /// Texts that no error may contain.
     pub fn secrets(&self) -> Vec<&str> {
         let Some(login) = &self.login else { return Vec::new() };
         let parts = login.userinfo.split(':').chain([login.userinfo.as_str(), login.name.as_str()]);
         parts.chain(login.password.as_deref()).filter(|part| !part.is_empty()).collect()
     }
 
-    /// Variables by which git logs in, at this host alone. `settings` is how many settings its environment has already
+    /// Variables with git's credentials for this host only. `settings` is the number of settings in its environment
     /// (`GIT_CONFIG_COUNT`).
     pub fn variables(&self, settings: usize) -> Vec<(String, String)> {
         let Some(login) = &self.login else { return Vec::new() };
         let key = |name: &str| format!("credential.{}.{name}", login.scope);
         let (more, secrets) = match &login.password {
-            // The empty helper takes away those that are set so far: none of them is to learn the password.
+            // The empty helper removes configured ones: none of them must get the password.
             Some(password) => (
                 vec![(key("helper"), String::new()), (key("helper"), HELPER.to_owned())],
                 vec![(NAME.to_owned(), login.name.clone()), (PASSWORD.to_owned(), password.clone())],
@@ -97,7 +97,7 @@ impl fmt::Display for GitAddress {
     }
 }
 
-/// Without the percent signs of an address. Git's protocol for logins has a line for each value.
+/// Without percent-encoding. Git's credential protocol has one line per value.
 fn decoded(text: &str) -> Result<String, String> {
     let broken = || "the name or password in the address is not written as one in an address".to_owned();
     let mut bytes = Vec::with_capacity(text.len());
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// The credentials that git itself reads from the variables.
+    /// The credentials that git reads from the variables.
     fn asked(address: &GitAddress, host: &str, inherited: &[(&str, &str)]) -> String {
         let mut command = Command::new("git");
         command.args(["credential", "fill"]).env_clear().env("PATH", std::env::var("PATH").unwrap());
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn git_logs_in_with_it_and_nowhere_else() {
         let address = GitAddress::parse("https://me:t%40k'en%25@host:8443/r").unwrap();
-        // Of the user: it would answer if it were asked.
+        // A user's helper, which must not be called.
         let inherited = [
             ("GIT_CONFIG_KEY_0", "credential.helper"),
             ("GIT_CONFIG_VALUE_0", "!echo username=other; echo password=other;:"),

@@ -1,5 +1,4 @@
-//! Named points at which a test ends the process, as a power cut or a defect would. Only builds with debug assertions
-//! have them.
+//! Named points at which a test ends the process, like a power failure or a defect. Only in builds with debug assertions.
 
 #[cfg(debug_assertions)]
 use std::{
@@ -10,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// A point of this name, formatted as by `format!`. Of a release build, nothing is left of it.
+/// A kill point with this name, formatted like `format!`. Removed in release builds.
 #[macro_export]
 macro_rules! kill_point {
     ($($name:tt)+) => {
@@ -19,20 +18,20 @@ macro_rules! kill_point {
     };
 }
 
-/// A point at which this process is to end.
+/// A requested kill.
 #[cfg(debug_assertions)]
 struct WantedEnd {
     name: String,
-    /// How often it is passed before that.
+    /// How often the point was passed.
     passes: AtomicU64,
     /// Whether it ends by a panic instead of SIGKILL.
     is_panic: bool,
-    /// Made when it kills: each wanted end kills one process.
+    /// Created when it kills: each request kills one process.
     mark: PathBuf,
 }
 
-/// Ends the process if `OARLOCK_KILL_AT` says so: `FOLDER:NAME,NAME#2,…`, where `#2` is the second time that a process reaches the
-/// point, and `!` behind it is an end by a panic. The folder gets an empty file for each that has killed.
+/// Ends the process if `OARLOCK_KILL_AT` requests it: `FOLDER:NAME,NAME#2,…`, where `#2` means the second time that a
+/// process reaches the point, and `!` behind it an end by a panic. The folder gets an empty file for each kill.
 #[cfg(debug_assertions)]
 pub fn reach_kill_point(name: fmt::Arguments<'_>) {
     static WANTED: OnceLock<Vec<WantedEnd>> = OnceLock::new();

@@ -1,6 +1,6 @@
-//! Owns small pieces of code that several crates need: a responder that is called once, blocking work that does not hold up
-//! other tasks, reading a file that may be anything, addresses of git without their logins, the clock, randomness for ids, and the
-//! points at which tests end a process. Must not know anything of the product.
+//! Owns small pieces of code that several crates need: a responder that is called once, blocking work, reading
+//! untrusted files, git addresses without logins, the clock, randomness for ids, and the kill points of tests. Must not
+//! know anything of the product.
 
 mod blocking;
 mod clock;

@@ -1,4 +1,4 @@
-//! Reading files that somebody may have put there, or puts something else in their place while they are looked at.
+//! Reads files that an attacker may have created, or may replace while they are read.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// A regular file that was opened for reading. Whatever its name comes to mean, this one is read.
+/// A regular file opened for reading. Later changes of its path have no effect.
 #[derive(Debug)]
 pub struct PlainFile {
     file: File,
@@ -15,7 +15,7 @@ pub struct PlainFile {
 }
 
 impl PlainFile {
-    /// Looks at what was opened and not at its name, and never waits for the other end of a pipe. Links are followed.
+    /// Checks the opened file and not its name, and never blocks on a pipe. Links are followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -30,7 +30,7 @@ impl PlainFile {
         &self.metadata
     }
 
-    /// All of it, unless that is more than `max` bytes.
+    /// The whole file, or an error if it exceeds `max` bytes.
     pub fn read(self, max: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! The way back to whoever asked.
+//! The response channel of a request.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl<T, E> Responder<T, E> {
         (self.0)(outcome);
     }
 
-    /// For work that fails in another way.
+    /// Converts the error type.
     pub fn from_error<F>(self) -> Responder<T, F>
     where
         T: 'static,

@@ -1,4 +1,4 @@
-//! A client that keeps everything it receives, in order.
+//! A client that stores everything it receives, in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::deadline::{WAIT_LIMIT, within};
 use crate::redact::Redactor;
 
-/// An id that no thread has.
+/// An unused thread id.
 pub const UNKNOWN_THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
 
 pub struct TestClient {
@@ -18,13 +18,13 @@ pub struct TestClient {
     next_id: i64,
     /// The methods of requests by their ids.
     asked: BTreeMap<i64, String>,
-    /// Answers nobody took yet.
+    /// Responses not taken yet.
     answers: BTreeMap<i64, Value>,
-    /// Notifications and server requests nobody took yet.
+    /// Notifications and server requests not taken yet.
     unread: VecDeque<Value>,
-    /// Everything received, as a word each.
+    /// Everything received, one word each.
     transcript: Vec<String>,
-    /// The lines behind those words.
+    /// The full lines of those words.
     lines: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl TestClient {
         within("the server to read a line", sent).await.expect("the server reads");
     }
 
-    /// Sends a request and does not wait.
+    /// Sends a request without waiting.
     pub async fn send(&mut self, method: &str, params: Value) -> i64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -82,7 +82,7 @@ impl TestClient {
         id
     }
 
-    /// Answers a request of the server.
+    /// Answers a server request.
     pub async fn answer(&mut self, question: &Value, result: Value) {
         self.send_line(&json!({"id": question["id"], "result": result}).to_string()).await;
     }
@@ -104,7 +104,7 @@ impl TestClient {
         }
     }
 
-    /// The outcome of a request, or the next message before it: for whoever has to answer that first.
+    /// The outcome of a request, or an earlier message that must be answered first.
     pub async fn outcome_or_next(&mut self, id: i64) -> Result<Result<Value, RefusedRequest>, Value> {
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
@@ -129,7 +129,7 @@ impl TestClient {
         outcome.unwrap_or_else(|refused| panic!("{method} was refused: {refused:?}"))
     }
 
-    /// A request that must fail with the code of bad requests; gives the message.
+    /// A request that must fail as a bad request; returns the message.
     pub async fn refused(&mut self, method: &str, params: Value) -> String {
         match self.request(method, params).await {
             Ok(result) => panic!("{method} was not refused: {result}"),
@@ -140,8 +140,8 @@ impl TestClient {
         }
     }
 
-    /// Takes the first notification or server request of this method that nobody took yet and that fits; gives all of
-    /// it for a request, its params for a notification.
+    /// Takes the first matching notification or server request of this method; returns all of a request, or the params
+    /// of a notification.
     pub async fn wait_for(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let wanted = |message: &Value| message["method"] == method && fits(&message["params"]);
         let deadline = Instant::now() + WAIT_LIMIT;
@@ -158,7 +158,7 @@ impl TestClient {
         self.wait_for(method, |_| true).await
     }
 
-    /// The next notification or server request, whatever it is.
+    /// The next notification or server request.
     pub async fn next(&mut self) -> Value {
         let deadline = Instant::now() + WAIT_LIMIT;
         while self.unread.is_empty() {
@@ -167,7 +167,7 @@ impl TestClient {
         self.unread.pop_front().expect("it is there")
     }
 
-    /// The next error that answers no request.
+    /// The next error without a request.
     pub async fn next_error(&mut self) -> Value {
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
@@ -189,26 +189,26 @@ impl TestClient {
         self.wait_for("thread/status/changed", fits).await
     }
 
-    /// All that came and that nobody took, after a round trip: whatever was sent before is here.
+    /// All remaining messages, after a round trip that guarantees that earlier ones have arrived.
     pub async fn rest(&mut self) -> Vec<String> {
         self.ask("model/list", json!({"limit": 1})).await;
         self.unread.drain(..).map(|message| text(&message["method"])).collect()
     }
 
-    /// As [`TestClient::rest`], with whole messages.
+    /// Like [`TestClient::rest`], with whole messages.
     pub async fn rest_whole(&mut self) -> Vec<Value> {
         self.ask("model/list", json!({"limit": 1})).await;
         self.unread.drain(..).collect()
     }
 
-    /// Words for all that came since the last call: `= m` is the answer to m, `! m` its refusal, `? m` a question.
+    /// One word per message since the last call: `= m` is the response to m, `! m` its error, `? m` a server request.
     pub fn transcript(&mut self) -> Vec<String> {
         self.lines.clear();
         std::mem::take(&mut self.transcript)
     }
 
-    /// As [`TestClient::transcript`], with what each message says, the same in each run. How far limits are used up is
-    /// left out: it comes whenever it comes.
+    /// Like [`TestClient::transcript`], with the contents, the same in each run. Leaves out rate limits, which come at
+    /// any time.
     pub fn whole_transcript(&mut self, redactor: &mut Redactor) -> String {
         let lines = std::mem::take(&mut self.lines);
         let words = std::mem::take(&mut self.transcript);
@@ -228,12 +228,12 @@ impl TestClient {
         text(&self.ask("thread/start", params).await["thread"]["id"])
     }
 
-    /// Starts a turn with a text and gives its id.
+    /// Starts a turn with a text and returns its id.
     pub async fn start_turn(&mut self, thread: &str, said: &str) -> String {
         text(&self.ask("turn/start", turn(thread, said)).await["turn"]["id"])
     }
 
-    /// A whole turn; gives it as `turn/completed` has it.
+    /// A whole turn; returns it from `turn/completed`.
     pub async fn turn(&mut self, thread: &str, said: &str) -> Value {
         self.turn_with(turn(thread, said)).await
     }
@@ -243,7 +243,7 @@ impl TestClient {
         self.wait_for("turn/completed", |params| params["turn"]["id"] == id).await["turn"].clone()
     }
 
-    /// A thread in which something was said, with the answer of one step of the script.
+    /// A thread with one turn, answered by one step of the script.
     pub async fn spoken_thread(&mut self, said: &str) -> String {
         let thread = self.start_thread(json!({})).await;
         let turn = self.turn(&thread, said).await;
@@ -280,12 +280,12 @@ impl TestClient {
     }
 }
 
-/// The params of a turn that says one thing.
+/// The params of a turn with one text.
 pub fn turn(thread: &str, said: &str) -> Value {
     json!({"threadId": thread, "input": [{"type": "text", "text": said}]})
 }
 
-/// As [`turn`], with one field more.
+/// Like [`turn`], with one more field.
 pub fn turn_plus(thread: &str, said: &str, field: &str, value: Value) -> Value {
     let mut params = turn(thread, said);
     params[field] = value;

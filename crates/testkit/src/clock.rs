@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use runtime::{Clock, SystemClock};
 
-/// The real clock, until a test sets it or breaks it.
+/// The real clock, until a test sets or breaks it.
 #[derive(Debug, Default)]
 pub struct TestClock {
     fixed_ms: AtomicI64,
@@ -16,7 +16,7 @@ impl TestClock {
         self.fixed_ms.store(now_ms, Ordering::SeqCst);
     }
 
-    /// Whoever looks next panics; after that all is well again.
+    /// The next read panics; later ones work again.
     pub fn break_once(&self) {
         self.breaks.store(true, Ordering::SeqCst);
     }

@@ -1,8 +1,8 @@
-//! Waits that end: every one names what it waits for, and fails the test when that does not come.
+//! Waits with deadlines: each names what it waits for, and fails the test on a timeout.
 
 use std::time::{Duration, Instant};
 
-/// Long enough for a busy machine; a test that waits so long has failed.
+/// Long enough for a busy machine.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Waits for something at most as long as [`WAIT_LIMIT`].
@@ -11,12 +11,12 @@ pub async fn within<T>(what: &str, waiting: impl Future<Output = T>) -> T {
     outcome.unwrap_or_else(|_| panic!("waited {} s for {what}", WAIT_LIMIT.as_secs()))
 }
 
-/// Waits until something holds, at most as long as [`WAIT_LIMIT`].
+/// Waits until the condition holds, at most [`WAIT_LIMIT`].
 pub async fn until(what: &str, condition: impl FnMut() -> bool) {
     until_in(WAIT_LIMIT, what, condition).await;
 }
 
-/// Waits until something holds, at most as long as this.
+/// Waits until the condition holds, at most this long.
 pub async fn until_in(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {

@@ -13,28 +13,28 @@ use crate::client::RefusedRequest;
 use crate::outgoing::Outgoing;
 use crate::script::{Answer, Ending, Manners};
 
-/// Whoever waits so long for a message has failed. Measurements use it too, and wait for much.
+/// Time limit of a message. Long, because measurements use it too.
 const HOST_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// The messages that have gone over the wire so far.
+/// Counts of messages on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// `model/request`s, retries included.
     pub requests: usize,
     pub cancels: usize,
     pub notifications: usize,
-    /// Batches the server refused for whatever reason.
+    /// Refused batches.
     pub refusals: usize,
 }
 
-/// Speaks to one app-server: negotiates, carries its model requests by a script, and counts. Blocking on purpose: a test
-/// or a measurement does one thing after the other.
+/// A host of one app-server: negotiates, carries its model requests by a script, and counts. Blocking on purpose: tests
+/// and measurements are sequential.
 pub struct ScriptedHost {
     /// How batches are sent from now on.
     pub manners: Manners,
     /// Params of every `model/request`, in order.
     pub requests: Vec<Value>,
-    /// Notifications and requests nobody took yet.
+    /// Notifications and requests not taken yet.
     pub heard: VecDeque<Value>,
     counts: Counts,
     script: VecDeque<Answer>,
@@ -54,7 +54,7 @@ impl std::fmt::Debug for ScriptedHost {
 }
 
 impl ScriptedHost {
-    /// Runs a command that serves on its standard streams, and negotiates with it.
+    /// Starts a server on its standard streams, and negotiates with it.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let pipes = child.stdout.take().zip(child.stdin.take());
@@ -64,9 +64,9 @@ impl ScriptedHost {
         Ok(host)
     }
 
-    /// Negotiates with a server that is there already.
+    /// Negotiates with a running server.
     pub fn over(from: impl Read + Send + 'static, to: impl Write + Send + 'static) -> Self {
-        // Bounded: a host that does not listen slows the server down, as a real one would.
+        // Bounded: a host that does not read slows the server down, like a real one.
         let (lines, input) = mpsc::sync_channel(1_024);
         thread::spawn(move || {
             for line in BufReader::new(from).lines() {
@@ -100,7 +100,7 @@ impl ScriptedHost {
         host
     }
 
-    /// The features that `initialize` agreed on.
+    /// The features agreed in `initialize`.
     pub fn agreed(&self) -> &Value {
         &self.agreed
     }
@@ -109,19 +109,19 @@ impl ScriptedHost {
         self.counts
     }
 
-    /// Answers the next model requests with these, one each. A request beyond the script fails the test.
+    /// The answers to the next model requests, one each. A request beyond the script fails the test.
     pub fn play(&mut self, answers: impl IntoIterator<Item = Answer>) {
         self.script.extend(answers);
     }
 
-    /// Full delegation to a provider that can do everything.
+    /// Full delegation to a provider that supports everything.
     pub fn delegation() -> Value {
         json!({"mode": "full", "version": 1, "provider": {"id": "scripted", "capabilities": {
             "wire": "responses", "freeformTools": true, "hostedTools": ["web_search"], "reasoningReplay": "opaque",
         }}})
     }
 
-    /// Starts a thread whose requests this host carries; gives its id. `params` may choose its own delegation.
+    /// Starts a thread whose requests this host carries; returns its id. `params` may choose its own delegation.
     pub fn start_thread(&mut self, mut params: Value) -> String {
         if params.get("delegation").is_none() {
             params["delegation"] = Self::delegation();
@@ -130,14 +130,14 @@ impl ScriptedHost {
         started["thread"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// A whole turn, with as many model requests as it takes; gives it as `turn/completed` has it.
+    /// A whole turn with all its model requests; returns it from `turn/completed`.
     pub fn turn(&mut self, thread: &str, said: &str) -> Value {
         let input = json!([{"type": "text", "text": said}]);
         self.ask("turn/start", &json!({"threadId": thread, "input": input}));
         self.wait_for("turn/completed", |params| params["threadId"] == thread)["turn"].clone()
     }
 
-    /// A request that must succeed. Model requests are carried meanwhile.
+    /// A request that must succeed. Answers model requests meanwhile.
     pub fn ask(&mut self, method: &str, params: &Value) -> Value {
         let outcome = self.request(method, params);
         outcome.unwrap_or_else(|refused| panic!("{method} was refused: {refused:?}"))
@@ -162,7 +162,7 @@ impl ScriptedHost {
         }
     }
 
-    /// Sends a request and does not wait; gives its id.
+    /// Sends a request without waiting; returns its id.
     pub fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.next_id += 1;
         let id = self.next_id;
@@ -170,12 +170,12 @@ impl ScriptedHost {
         id
     }
 
-    /// Answers a request of the server that the script does not know of.
+    /// Answers a server request that is not in the script.
     pub fn answer(&mut self, question: &Value, result: &Value) {
         self.write(&json!({"id": question["id"], "result": result}).to_string());
     }
 
-    /// The params of the next notification or request of this method that fits; all of it for a request.
+    /// The params of the next matching notification or request of this method; all of a request.
     pub fn wait_for(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + HOST_WAIT_LIMIT;
         loop {
@@ -188,7 +188,7 @@ impl ScriptedHost {
         }
     }
 
-    /// Takes one message of the server, whatever it is.
+    /// Handles one message of the server.
     fn receive(&mut self, wanted: &str, deadline: Instant) {
         let line = self.input.recv_timeout(deadline.saturating_duration_since(Instant::now()));
         let line = line.unwrap_or_else(|error| {
@@ -231,7 +231,7 @@ impl ScriptedHost {
         self.requests.push(params);
     }
 
-    /// As a well-behaved host: says so at once, and ends the stream.
+    /// Like a correct host: responds at once, and ends the stream.
     fn cancel(&mut self, asked: &Value) {
         self.counts.cancels += 1;
         let id = asked["params"]["modelRequestId"].clone();
@@ -258,14 +258,14 @@ impl ScriptedHost {
         sent.and_then(|()| self.output.flush()).expect("the server reads");
     }
 
-    /// Every answer of the script was used. Ends the server, if this host runs it.
+    /// Checks that every answer of the script was used. Ends the server, if this host started it.
     pub fn finish(mut self) {
         assert!(self.script.is_empty(), "{} answers are left", self.script.len());
         let Some(mut child) = self.child.take() else { return };
         self.output = Box::new(io::sink());
         let began = Instant::now();
         while began.elapsed() < HOST_WAIT_LIMIT {
-            // Whatever it still says is taken, so that it can end.
+            // Reads the rest of its output, so that it can end.
             match self.input.recv_timeout(Duration::from_millis(100)) {
                 Ok(_) | Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {

@@ -1,6 +1,6 @@
-//! Owns what tests of the whole server share: the stage with a server, a client, a model that the test plays, and a host
-//! that carries model requests over JSON-RPC. Must not know how a server works inside, only how it is started and what it
-//! says.
+//! Owns what tests of the whole server share: the stage with a server, a client, a scripted model, and a host that
+//! carries model requests over JSON-RPC. Must not know how a server works inside, only how it is started and what it
+//! sends.
 #![allow(clippy::expect_used, reason = "a peer of a test panics where the test must fail")]
 
 mod client;

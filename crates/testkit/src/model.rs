@@ -1,5 +1,5 @@
-//! A model behind a loopback port that the test plays: each request waits until the test takes it, by its order or by
-//! who asks, and is answered event by event.
+//! A model behind a loopback port that the test plays: each request waits until the test takes it, by order or by
+//! thread, and is answered event by event.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::deadline::{WAIT_LIMIT, within};
 
-/// Dropped, it takes no more requests.
+/// Dropping it ends the server.
 #[derive(Debug)]
 pub struct ScriptedModel {
     port: u16,
     requests: mpsc::UnboundedReceiver<ReceivedRequest>,
-    /// Requests that were looked at and not taken.
+    /// Requests that were received and not taken.
     waiting: Vec<ReceivedRequest>,
     _serving: JoinSet<()>,
 }
@@ -31,7 +31,7 @@ struct FixedAnswer {
     created: Value,
 }
 
-/// A request, and the way to answer it.
+/// A request, and the connection for its answer.
 #[derive(Debug)]
 pub struct ReceivedRequest {
     /// In lower case.
@@ -46,8 +46,8 @@ impl ScriptedModel {
         Self::start(None).await
     }
 
-    /// Every request is answered with "hello" at once. `header` is a whole line, or nothing; `created` is the response
-    /// of the first event.
+    /// Answers every request with "hello" at once. `header` is a whole line, or empty; `created` is the response of the
+    /// first event.
     pub async fn answering(header: &str, created: Value) -> Self {
         let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
         Self::start(Some(FixedAnswer { header, created })).await
@@ -76,7 +76,7 @@ impl ScriptedModel {
         self.take(&format!("a model request of {thread}"), |request| request.thread() == thread).await
     }
 
-    /// The oldest request that fits.
+    /// The oldest matching request.
     pub async fn take(&mut self, what: &str, fits: impl Fn(&ReceivedRequest) -> bool) -> ReceivedRequest {
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {
@@ -90,7 +90,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Threads whose requests wait. Only those that the test knows of are sure to be there.
+    /// Threads with waiting requests. Complete only for requests that have certainly arrived.
     pub fn waiting(&self) -> Vec<&str> {
         self.waiting.iter().map(ReceivedRequest::thread).collect()
     }
@@ -101,12 +101,12 @@ async fn serve(
     fixed: Option<Arc<FixedAnswer>>,
     received: mpsc::UnboundedSender<ReceivedRequest>,
 ) {
-    // Ends what it reads and answers when it ends itself.
+    // Ends its connections with itself.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (fixed, received) = (fixed.clone(), received.clone());
         connections.spawn(async move {
-            // A client that closes before its request is whole has asked nothing.
+            // A client may close before its request is complete.
             let Some(mut request) = within("the rest of a model request", receive(stream)).await else {
                 return;
             };
@@ -148,7 +148,7 @@ impl ReceivedRequest {
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{header}connection: close\r\n\r\n"
         );
-        // Whoever asked may be gone by now.
+        // The client may have gone.
         let _ = within("room for the head of an answer", self.answer.write_all(head.as_bytes())).await;
     }
 
@@ -168,7 +168,7 @@ impl ReceivedRequest {
         within("room for an event", self.answer.write_all(line.as_bytes())).await.expect("writable");
     }
 
-    /// The beginning of a message.
+    /// Starts a message.
     pub async fn begin(&mut self, text: &str) {
         let item = json!({"type": "message", "id": "m1", "role": "assistant", "content": []});
         self.send(json!({"type": "response.created", "response": {"id": "r1"}})).await;
@@ -202,7 +202,7 @@ impl ReceivedRequest {
         self.complete().await;
     }
 
-    /// Ends the answer with an error that no second try mends.
+    /// Ends the answer with a permanent error.
     pub async fn fail(mut self, said: &str) {
         let error = json!({"code": "invalid_prompt", "message": said});
         self.send(json!({"type": "response.failed", "response": {"id": "r1", "error": error}})).await;
@@ -217,7 +217,7 @@ impl ReceivedRequest {
 
 /// A request that the model got.
 impl ReceivedRequest {
-    /// Which thread asks.
+    /// The requesting thread.
     pub fn thread(&self) -> &str {
         self.body["prompt_cache_key"].as_str().expect("a thread")
     }
@@ -231,7 +231,7 @@ impl ReceivedRequest {
         self.body["input"].as_array().expect("input").iter()
     }
 
-    /// The texts of the input, one per part, with the role in front.
+    /// The texts of the input, one per part, prefixed by the role.
     pub fn texts(&self) -> Vec<String> {
         let parts = self.input().flat_map(|item| {
             let role = item["role"].as_str().unwrap_or("-").to_owned();
@@ -241,33 +241,33 @@ impl ReceivedRequest {
         parts.collect()
     }
 
-    /// How often the model is told that an agent is at an end.
+    /// How often the model was notified that an agent ended.
     pub fn news_of(&self, agent: &str) -> usize {
         let is_news = |text: &&String| text.contains("<subagent_notification>") && text.contains(agent);
         self.texts().iter().filter(is_news).count()
     }
 
-    /// The names of the tools that are offered.
+    /// The names of the offered tools.
     pub fn tools(&self) -> Vec<String> {
         let name = |tool: &Value| tool["name"].as_str().or(tool["type"].as_str()).unwrap_or("?").to_owned();
         self.body["tools"].as_array().expect("tools").iter().map(name).collect()
     }
 
-    /// All that is told of the surroundings.
+    /// All context messages.
     pub fn context(&self) -> Vec<String> {
         let parts = self.input().flat_map(|item| item["content"].as_array().into_iter().flatten());
         let texts = parts.filter_map(|part| part["text"].as_str());
         texts.filter(|text| text.starts_with("<environment_context>")).map(str::to_owned).collect()
     }
 
-    /// The part of the input that an earlier request of the thread did not have.
+    /// The part of the input that is not in an earlier request of the thread.
     pub fn told_after(&self, before: &[String]) -> String {
         let now = self.context();
         assert_eq!(now.get(..before.len()), Some(before), "what was said stays said");
         now[before.len()..].concat()
     }
 
-    /// The output of a call, as the model reads it.
+    /// The output of a call, as the model gets it.
     pub fn output_of(&self, call_id: &str) -> String {
         let is_it = |item: &&Value| item["type"] == "function_call_output" && item["call_id"] == call_id;
         let mut found = self.input().filter(is_it);

@@ -1,4 +1,4 @@
-//! One stream on its way to the server: what was sent, what was acknowledged, what may be sent.
+//! One stream to the server: what was sent, what was acknowledged, and the credit.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::script::{Answer, Ending, Manners};
 
-/// Go-back-N: whatever is refused, sending goes on from what the server expects.
+/// Go-back-N: after a refusal, sending continues from what the server expects.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     thread: String,
@@ -15,13 +15,13 @@ pub(crate) struct Outgoing {
     manners: Manners,
     sent: usize,
     acked: usize,
-    /// Up to where there is credit: in events, and in bytes from `acked` on.
+    /// The limit of the credit: in events, and in bytes from `acked` on.
     event_limit: usize,
     byte_credit: usize,
-    /// Ids of batches that are not answered, with whether the answer counts.
+    /// Ids of unanswered batches, with whether the answer counts.
     under_way: VecDeque<(u64, bool)>,
-    /// A batch was refused: everything under way comes back before anything is sent again. Whoever sends again at every
-    /// refusal sends more with each of them, until both sides only write and nobody reads.
+    /// A batch was refused: waits for all pending answers before sending again. Sending again after every refusal would
+    /// send more each time, until both sides only write.
     goes_back: bool,
     is_ended: bool,
 }
@@ -50,12 +50,12 @@ impl Outgoing {
         request.as_str() == Some(&self.request)
     }
 
-    /// Nothing of it is to be sent or waited for.
+    /// Nothing is left to send or wait for.
     pub(crate) fn is_done(&self) -> bool {
         self.is_ended && self.under_way.is_empty()
     }
 
-    /// The lines that may go out now.
+    /// The lines that may be sent now.
     pub(crate) fn lines(&mut self, next_id: &mut u64) -> Vec<String> {
         let mut lines = Vec::new();
         self.goes_back &= !self.under_way.is_empty();
@@ -89,7 +89,7 @@ impl Outgoing {
         lines
     }
 
-    /// How far the next batch goes.
+    /// The end of the next batch.
     fn batch_end(&self) -> usize {
         let events = &self.answer.events;
         let most = events.len().min(self.sent + self.manners.batch);
@@ -100,7 +100,7 @@ impl Outgoing {
         let mut left = self.byte_credit.saturating_sub(spent);
         let mut end = self.sent;
         while end < most.min(self.event_limit) {
-            // One that alone is larger than the window goes alone.
+            // An event larger than the window is sent alone.
             let is_alone = end == self.sent && self.acked == self.sent;
             if events[end].len() > left && !is_alone {
                 break;
@@ -127,7 +127,7 @@ impl Outgoing {
         )
     }
 
-    /// Takes the answer to one of its batches. False when the id is none of its own.
+    /// Handles the answer to one of its batches. False if the id is not its own.
     pub(crate) fn answered(&mut self, id: u64, answer: &Value) -> bool {
         let Some(at) = self.under_way.iter().position(|(other, _)| *other == id) else { return false };
         let counts = self.under_way.remove(at).is_some_and(|(_, counts)| counts);

@@ -1,5 +1,5 @@
-//! A Postgres server of one test, from what Debian has. The tests of the store include this file, so that they need not be
-//! built with the whole server.
+//! A Postgres server for one test, from Debian's packages. The tests of the store include this file, so that they need
+//! not be built with the whole server.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,18 +9,18 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A database server for one test, reached by a socket in its folder, or over TLS by a port of this machine.
+/// A database server for one test, reached by a socket in its folder, or with TLS by a local port.
 #[derive(Debug)]
 pub struct PostgresServer {
     folder: TempDir,
     programs: PathBuf,
     as_other: bool,
-    /// Of a server that takes TLS alone.
+    /// Of a server with TLS only.
     tls_port: Option<u16>,
 }
 
 impl PostgresServer {
-    /// `kept` is a folder for what all tests share. None, after a sentence that says why, where it cannot be had.
+    /// `kept` is a folder shared by all tests. None, after printing the reason, if the server is not available.
     pub fn start(kept: &Path) -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: there is no initdb on this machine");
@@ -29,7 +29,7 @@ impl PostgresServer {
         Self::with_port(kept, programs, None)
     }
 
-    /// One that takes connections over TLS alone. Its certificate is its own authority: [`Self::authority`].
+    /// A server with TLS only. Its certificate is self-signed: [`Self::authority`].
     pub fn start_tls(kept: &Path) -> Option<Self> {
         let Some(programs) = programs() else {
             eprintln!("skipped: there is no initdb on this machine");
@@ -63,7 +63,7 @@ impl PostgresServer {
         Some(server)
     }
 
-    /// A copy of a database that is made once for all tests: making one takes longer than most of them.
+    /// Copies a database that is created once for all tests, because creating one is slow.
     fn make_data(&self, kept: &Path) {
         let (template, data) = (kept.join("postgres-template"), self.data());
         let lock = fs::File::create(kept.join("postgres-template.lock")).expect("a lock");
@@ -80,7 +80,7 @@ impl PostgresServer {
         copy(&template.display().to_string(), &data);
     }
 
-    /// A certificate for `localhost` and 127.0.0.1, and the key, which the server wants to be its own.
+    /// A certificate for `localhost` and 127.0.0.1, and its key, which the server must own.
     fn make_certificate(&self) {
         let data = self.data();
         let arguments = [
@@ -157,7 +157,7 @@ impl PostgresServer {
         assert!(command.status().expect("a program").success(), "{program} {arguments:?}");
     }
 
-    /// From now on, whoever connects needs this password.
+    /// Requires this password for new connections.
     pub fn require_password(&self, password: &str) {
         let folder = self.folder.path().display().to_string();
         let sql = format!("ALTER USER oar PASSWORD '{password}'");
@@ -167,7 +167,7 @@ impl PostgresServer {
         self.run("pg_ctl", &["-D", &self.data(), "reload"]);
     }
 
-    /// As `oarlock host --store` takes it.
+    /// In the form of `oarlock host --store`.
     pub fn url(&self) -> String {
         if let Some(port) = self.tls_port {
             return format!("postgres://oar@localhost:{port}/postgres?sslmode=require");
@@ -186,7 +186,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Keeps owners and modes, which the server insists on.
+/// Keeps owners and modes, which the server requires.
 fn copy(from: &str, to: &str) {
     let status = Command::new("cp").args(["-a", from, to]).status().expect("cp");
     assert!(status.success(), "cp -a {from} {to}");

@@ -1,4 +1,4 @@
-//! Child processes that a test waits for: whoever does not end or say anything in time is killed, and the test fails.
+//! Child processes with deadlines: one that does not end or respond in time is killed, and the test fails.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Long enough for a debug build on a busy machine.
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
-/// As [`Command::output`], with a deadline.
+/// Like [`Command::output`], with a deadline.
 pub trait RunInTime {
     fn output_in_time(&mut self) -> Output;
 }
@@ -21,7 +21,7 @@ impl RunInTime for Command {
     }
 }
 
-/// As [`Child::wait`] and [`Child::wait_with_output`], with a deadline.
+/// Like [`Child::wait`] and [`Child::wait_with_output`], with a deadline.
 pub trait EndInTime {
     fn wait_in_time(&mut self) -> ExitStatus;
 
@@ -31,7 +31,7 @@ pub trait EndInTime {
 impl EndInTime for Child {
     fn wait_in_time(&mut self) -> ExitStatus {
         let began = Instant::now();
-        // A child that waits for the end of its input gets it, as with `wait`.
+        // Closes the input, like `wait` does.
         drop(self.stdin.take());
         loop {
             if let Some(status) = self.try_wait().expect("a child of ours") {
@@ -58,7 +58,7 @@ impl EndInTime for Child {
     }
 }
 
-/// Everything up to the end, read on a thread of its own.
+/// Reads everything on a separate thread.
 fn all_of(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (done, reading) = mpsc::channel();
     thread::spawn(move || {
@@ -69,7 +69,7 @@ fn all_of(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     reading
 }
 
-/// The lines of a pipe, each waited for at most for a while.
+/// The lines of a pipe, each with a deadline.
 #[derive(Debug)]
 pub struct LinesInTime(Receiver<String>);
 

@@ -1,4 +1,4 @@
-//! Transcripts that are the same in each run: what differs from run to run is replaced by a word for it.
+//! Makes transcripts equal in each run: run-specific values are replaced by words.
 
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn is_id(text: &str) -> bool {
     text.bytes().enumerate().all(fits)
 }
 
-/// The word for a number that differs from run to run, by its field.
+/// The word for a run-specific number, by its field.
 fn name_for(field: &str) -> Option<&'static str> {
     let ends = |endings: &[&str]| endings.iter().any(|ending| field.ends_with(ending));
     if ends(&["At", "AtMs", "durationMs", "DurationMs"]) {

@@ -1,4 +1,4 @@
-//! The answers of a scripted host, and how well it behaves.
+//! The answers of a scripted host, and its misbehaviour.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,16 @@ pub struct Answer {
     pub ending: Ending,
 }
 
-/// The end of a stream, after its events.
+/// How a stream ends, after its events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// Nothing: the last event is terminal, or the stream stays open.
     Nothing,
     /// `model/streamAborted` with this reason.
     Abort { reason: &'static str, replay_safe: bool },
-    /// The request is not accepted in the first place, with this `ModelError`.
+    /// The request is refused with this `ModelError`.
     Reject(Value),
-    /// No disposition at all.
+    /// No disposition.
     Silence,
 }
 
@@ -29,7 +29,7 @@ impl Answer {
         Self { events, ending: Ending::Nothing }
     }
 
-    /// A whole response that says one thing.
+    /// A whole response with one text.
     pub fn text(said: &str) -> Self {
         Self::events(text_response(said))
     }
@@ -44,18 +44,18 @@ impl Answer {
     }
 }
 
-/// How batches are sent. The default is a host that does everything right.
+/// How batches are sent. The default is a correct host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manners {
-    /// Events in a batch at most.
+    /// Limit of events per batch.
     pub batch: usize,
     /// Every batch is sent twice.
     pub repeats: bool,
-    /// Before every batch comes one that leaves a gap.
+    /// Each batch is preceded by one that leaves a gap.
     pub leaves_gaps: bool,
-    /// More is sent than there is credit for, until it is refused.
+    /// Sends beyond the credit until refused.
     pub ignores_credit: bool,
-    /// Events go out as notifications, without acknowledgement.
+    /// Events are sent as notifications, without acknowledgement.
     pub notifies: bool,
 }
 
@@ -65,7 +65,7 @@ impl Default for Manners {
     }
 }
 
-/// The events of a response that says one thing.
+/// The events of a response with one text.
 pub fn text_response(said: &str) -> Vec<Value> {
     let item =
         |content: Value| json!({"type": "message", "id": "m1", "role": "assistant", "content": content});

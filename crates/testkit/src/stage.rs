@@ -1,5 +1,4 @@
-//! The stage of a test: a home folder, a model behind a loopback port that follows a script, and servers one after the
-//! other.
+//! The stage of a test: a home folder, a scripted model behind a loopback port, and servers one after another.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -27,10 +26,10 @@ use crate::deadline::{WAIT_LIMIT, within};
 use crate::host::ScriptedHost;
 use crate::redact::Redactor;
 
-/// A secret in the environment of every server. Nobody may ever be told it.
+/// A secret in the environment of every server, which must never be exposed.
 pub const PLANTED: &str = "planted-secret-7f3a";
 
-/// A step of the model that begins a message and never ends it.
+/// A step of the model that starts a message and never ends it.
 pub fn endless(text: &str) -> Value {
     let item =
         json!({"type": "message", "id": "m1", "role": "assistant", "status": "in_progress", "content": []});
@@ -45,7 +44,7 @@ pub fn endless(text: &str) -> Value {
     json!({"events": events, "hang": true})
 }
 
-/// Everything a test of the whole server needs, and nothing of this machine's own.
+/// Everything a test of the whole server needs, isolated from this machine.
 #[derive(Debug)]
 pub struct Stage {
     folder: TempDir,

@@ -35,11 +35,11 @@ struct VendorKind {
 struct VendorLog {
     bodies: Vec<Value>,
     problems: Vec<String>,
-    /// How often somebody asked for the models.
+    /// How often the models were requested.
     lists: usize,
     /// The reasoning that this server made: it can read no other.
     sealed: Vec<String>,
-    /// How often reasoning came that somebody else made, which is refused and may then be left out.
+    /// How often foreign reasoning was sent, which is refused and may then be left out.
     foreign: usize,
 }
 
@@ -89,7 +89,7 @@ impl VendorServer {
         self.log.lock().bodies.clone()
     }
 
-    /// How often somebody asked for the models.
+    /// How often the models were requested.
     pub fn lists(&self) -> usize {
         self.log.lock().lists
     }
@@ -134,7 +134,7 @@ fn serve(mut stream: TcpStream, kind: VendorKind, model: &dyn OfflineResponder, 
     };
     if let Some((status, body)) = answer {
         let length = body.len();
-        // Whoever asked may be gone by now.
+        // The client may have gone.
         let _ = write!(
             stream,
             "HTTP/1.1 {status} Status\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\

@@ -171,7 +171,7 @@ impl MessagesStream {
                 self.data("message_delta", fields);
                 self.data("message_stop", json!({}));
             }
-            // An event of this kit alone: the model wants to be asked to go on.
+            // An event of this kit only: the model pauses its answer.
             "response.paused" => {
                 self.data("message_delta", json!({"delta": {"stop_reason": "pause_turn"}}));
                 self.data("message_stop", json!({}));

@@ -1,4 +1,4 @@
-//! How long `grep_files` takes on a tree of 50,000 files, beside `grep -rl` and, where it is installed, `rg -l`.
+//! Benchmark of `grep_files` on a tree of 50,000 files, next to `grep -rl` and, if installed, `rg -l`.
 //!
 //! `cargo run -p oarlock-tools --release --example grep_speed [FILES]`
 #![allow(
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-/// The first round warms the cache of files and does not count.
+/// The first round warms the file cache and is not counted.
 fn best(mut round: impl FnMut()) -> Duration {
     round();
     let times = (0..ROUNDS).map(|_| {
@@ -56,7 +56,7 @@ fn best(mut round: impl FnMut()) -> Duration {
     times.min().unwrap_or_default()
 }
 
-/// A hundred files to a folder, some three kilobytes each; one in a hundred has the word.
+/// A hundred files per folder, about three kilobytes each; one in a hundred has the word.
 fn grow(root: &Path, files: usize) {
     for number in 0..files {
         let folder = root.join(format!("part{}/folder{}", number / 10_000, number / 100));
@@ -107,7 +107,7 @@ async fn grep_files(root: &Path, pattern: &str) -> usize {
 struct Nobody;
 
 impl Sink for Nobody {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -115,7 +115,7 @@ impl Sink for Nobody {
         Box::pin(std::future::ready(ProposalDecision::declined()))
     }
 
-    fn tell_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 

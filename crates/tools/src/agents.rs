@@ -1,4 +1,4 @@
-//! Child agents: what the tools that work with them share.
+//! Code shared by the tools for child agents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::digest::digest_of;
 use crate::offer::{Offer, Standing};
 use crate::{ToolCx, ToolError};
 
-/// The feature that makes the tools for child agents available.
+/// The feature that enables the tools for child agents.
 const FEATURE: &str = "multi_agent";
 
-/// Without the feature, or as deep as agents may go, there are no tools for more of them.
+/// No tools for child agents without the feature or at the maximum depth.
 pub(crate) fn standing(offer: &Offer) -> Standing {
     Standing::offered_if(offer.has_feature(FEATURE) && offer.may_spawn)
 }
@@ -96,7 +96,7 @@ pub(crate) fn said(
     }
 }
 
-/// For people to read.
+/// The input as text for people.
 pub(crate) fn shown_words(input: &[UserInput]) -> String {
     let words = input.iter().map(|part| match part {
         UserInput::Text { text, .. } => text.clone(),
@@ -108,12 +108,12 @@ pub(crate) fn shown_words(input: &[UserInput]) -> String {
     words.collect::<Vec<_>>().join("\n")
 }
 
-/// One step in the work with children, as clients see it and the record keeps it.
+/// One operation on children, as clients see it and the record stores it.
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) tool: CollabAgentTool,
     pub(crate) effects: ToolEffects,
-    /// As the model gave them.
+    /// As the model sent them.
     pub(crate) arguments: Value,
     pub(crate) receivers: Vec<String>,
     pub(crate) prompt: Option<String>,
@@ -122,13 +122,13 @@ pub(crate) struct Act {
 }
 
 impl Act {
-    /// With no more to tell than what is done to whom.
+    /// Without prompt and agent settings.
     pub(crate) fn new(tool: CollabAgentTool, arguments: Value, receivers: Vec<String>) -> Self {
         let (prompt, model, effort) = (None, None, None);
         Self { tool, effects: ToolEffects::Once, arguments, receivers, prompt, model, effort }
     }
 
-    /// Nothing is done before it is in the record.
+    /// Waits until the operation is recorded; nothing is done before.
     pub(crate) async fn begin(&self, cx: &ToolCx) -> Result<(), ToolError> {
         let proposal = Proposal {
             number: 0,

@@ -1,4 +1,4 @@
-//! State that the tools of one thread share from call to call.
+//! State that the tools of one thread share between calls.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,49 +20,49 @@ use crate::tool::{BoxFuture, ToolSource};
 use crate::tool_state::{ToolState, ToolStates};
 use crate::turn_diffs::TurnDiffs;
 
-/// Settings of a thread's tools. Fixed for as long as the thread is loaded.
+/// Settings of a thread's tools. Fixed while the thread is loaded.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
     /// The user's shell.
     pub shell: PathBuf,
-    /// Commands may run in a login shell.
+    /// Commands may use a login shell.
     pub login_shell: bool,
     /// The environment of every child process; nothing else is inherited.
     pub env: BTreeMap<String, String>,
-    /// Folders whose `rules/*.rules` count, lowest precedence first.
+    /// Folders whose `rules/*.rules` apply, lowest precedence first.
     pub rule_folders: Vec<PathBuf>,
-    /// The rules of projects, which were read with their configuration.
+    /// The rules of projects, read with their configuration.
     pub project_rules: Vec<policy::RuleFile>,
-    /// The rules of an administrator.
+    /// The administrator's rules.
     pub required_rules: Vec<policy::PrefixRule>,
-    /// Where rules go that a client adds.
+    /// The file for rules that a client adds.
     pub rules_file: PathBuf,
-    /// Where outputs are kept that are too long to be shown. Unset: nowhere.
+    /// The folder for outputs that are too long to show. Unset: they are not kept.
     pub outputs: Option<PathBuf>,
     /// Paths that no sandboxed command may reach, such as stored credentials.
     pub off_limits: OffLimits,
-    /// Landlock alone will do where namespaces are not to be had.
+    /// Landlock alone suffices where namespaces are not available.
     pub landlock_only: bool,
-    /// Keys of the features that are on.
+    /// Keys of the enabled features.
     pub features: BTreeSet<String>,
-    /// The longest wait for a command that runs on.
+    /// Limit of a wait for a background command.
     pub max_background_wait_ms: u64,
-    /// A command in a terminal that ends within this time may have been stopped by its sandbox right at the start.
-    /// Clients are told of its output only with its end.
+    /// A terminal command that ends within this time may have been stopped by its sandbox at the start. Clients get its
+    /// output only with its end.
     pub early: Duration,
-    /// A client is asked about every command and every patch, whatever the policy says.
+    /// Ask a client about every command and every patch, whatever the policy says.
     pub ask_always: bool,
-    /// The same for calls of these tools alone.
+    /// Ask a client about calls of these tools only.
     pub ask_for: BTreeSet<String>,
-    /// No patch is applied, not even one in the clothes of a command.
+    /// Refuse all patches, including those inside commands.
     pub no_patches: bool,
-    /// Runs scripts. Unset: there is none.
+    /// The Node.js that runs scripts. Unset: there is none.
     pub node: Option<PathBuf>,
     /// Plugins that may be suggested to the user.
     pub suggestions: Arc<[Suggestion]>,
-    /// Where the reports of jobs are kept while they run. Unset: there are no jobs.
+    /// The folder for job reports while jobs run. Unset: jobs are not available.
     pub jobs: Option<PathBuf>,
-    /// How many seconds an agent of a job has, where the model says nothing.
+    /// The default time limit of a job's agents, in seconds.
     pub job_seconds: Option<u64>,
     /// The time of day in items and reports.
     pub clock: Arc<dyn Clock>,
@@ -72,7 +72,7 @@ impl BenchOptions {
     /// Long enough for a shell to start and be stopped.
     pub const EARLY: Duration = Duration::from_millis(150);
 
-    /// The notification that an item has started, for tools that begin one because nothing of it is decided about.
+    /// The notification that an item started, for tools that show an item without a proposal.
     pub(crate) fn item_started(
         &self,
         thread_id: &ThreadId,
@@ -87,7 +87,7 @@ impl BenchOptions {
         })
     }
 
-    /// The least a thread's tools can have: this shell, an empty environment, no rules, no features. To build on.
+    /// Minimal options to build on: this shell, an empty environment, no rules, no features.
     pub fn bare(shell: &str) -> Self {
         Self {
             shell: shell.into(),
@@ -114,13 +114,13 @@ impl BenchOptions {
         }
     }
 
-    /// A client is asked about every call of a tool, whatever the policy says.
+    /// Whether a client is asked about every call of a tool, whatever the policy says.
     pub(crate) fn asks_about(&self, tool: &str) -> bool {
         self.ask_always || self.ask_for.contains(tool)
     }
 }
 
-/// Kept by the thread; every call gets to see it.
+/// Owned by the thread and visible to every call.
 #[derive(Debug)]
 pub struct Bench {
     options: Arc<BenchOptions>,
@@ -132,9 +132,9 @@ pub struct Bench {
     clock: CommandClock,
     profile: Arc<Profile>,
     roots: Arc<KnownRoots>,
-    /// Set once, when the thread is there to have children.
+    /// Set once, when the thread can have children.
     agents: Option<Arc<dyn ChildAgents>>,
-    /// The sources of tools beside the built-in ones.
+    /// The sources of further tools.
     sources: Vec<Arc<dyn ToolSource>>,
 }
 
@@ -158,7 +158,7 @@ impl Bench {
         }
     }
 
-    /// The thread can have child agents.
+    /// Enables child agents for the thread.
     pub fn with_agents(self, agents: Arc<dyn ChildAgents>) -> Self {
         Self { agents: Some(agents), ..self }
     }
@@ -167,7 +167,7 @@ impl Bench {
         self.agents.clone()
     }
 
-    /// The thread has the tools of these sources, in this order, beside the built-in ones.
+    /// Adds tool sources, whose tools follow the built-in ones in this order.
     pub fn with_sources(self, sources: Vec<Arc<dyn ToolSource>>) -> Self {
         Self { sources, ..self }
     }
@@ -176,7 +176,7 @@ impl Bench {
         &self.sources
     }
 
-    /// Set while a source starts: resolves when the next step can list the tools of all of them.
+    /// Set while a source starts: resolves when the next step can list the tools of all sources.
     pub fn starting_sources(&self) -> Option<BoxFuture<'static, ()>> {
         let starting: Vec<_> = self.sources.iter().filter_map(|source| source.starting()).collect();
         (!starting.is_empty()).then(|| {
@@ -187,7 +187,7 @@ impl Bench {
         })
     }
 
-    /// Ends what the sources run.
+    /// Closes the sources.
     pub async fn close_sources(&self) {
         futures_util::future::join_all(self.sources.iter().map(|source| source.close())).await;
     }
@@ -200,13 +200,13 @@ impl Bench {
         self.options.clone()
     }
 
-    /// Saves a rule that a client agreed to. When that fails it holds for as long as the thread is loaded, and the error is
-    /// what clients are notified of. Waits for the disk.
+    /// Saves a rule that a client approved. If that fails, the rule applies while the thread is loaded, and the
+    /// returned warning is for clients. Blocking.
     pub fn save_rule(&self, prefix: &[String]) -> Result<(), ConfigWarningNotification> {
         self.rules.save(prefix)
     }
 
-    /// Allows commands that begin with these words in this thread, and nowhere else.
+    /// Allows commands with this prefix in this thread only.
     pub fn allow(&self, prefix: &[String]) {
         self.rules.allow(prefix);
     }
@@ -215,8 +215,8 @@ impl Bench {
         self.rules.clone()
     }
 
-    /// Beginnings of commands that need no question, as rules say. None where every command is asked about. Reads the
-    /// rule files when it comes first.
+    /// Command prefixes that rules approve. Empty if a client is asked about every command. Reads the rule files on the
+    /// first call.
     pub fn approved_prefixes(&self) -> Arc<[Vec<Vec<String>>]> {
         match self.options.ask_always {
             true => Arc::new([]),
@@ -228,12 +228,12 @@ impl Bench {
         self.options.clock.now_ms()
     }
 
-    /// The clock that measures time limits. Held while a client asks the user something by a way of its own.
+    /// The clock for time limits. Paused while a client asks the user something outside the protocol.
     pub fn clock(&self) -> &CommandClock {
         &self.clock
     }
 
-    /// For tests: waits until it is known, or known not to be knowable, what the user's profile comes to.
+    /// For tests: waits until the search for the profile's effect has ended.
     #[doc(hidden)]
     pub async fn profile_settled(&self) {
         self.profile.settled().await;
@@ -251,7 +251,7 @@ impl Bench {
         &self.terminals
     }
 
-    /// The state that tools of one kind keep between calls.
+    /// The state of this type, shared between calls.
     pub(crate) fn state<T: ToolState + Default>(&self) -> Arc<T> {
         self.states.get()
     }
@@ -260,7 +260,7 @@ impl Bench {
         &self.diffs
     }
 
-    /// From the next step on this tool is advertised, and can be called.
+    /// Advertises this tool from the next step on.
     pub fn discover(&self, name: &str) {
         let mut discovered = self.discovered.lock();
         if !discovered.iter().any(|other| other == name) {
@@ -268,17 +268,17 @@ impl Bench {
         }
     }
 
-    /// The tools the model looked for and found, in the order it did: what was advertised once keeps its place.
+    /// The tools that the model found by searching, in the order found: an advertised tool keeps its position.
     pub fn discovered(&self) -> Vec<String> {
         self.discovered.lock().clone()
     }
 
-    /// Whether processes of the thread's tools run, or have ended without the model having read of it.
+    /// Whether processes of the thread's tools are running, or have ended with unread output.
     pub fn has_terminals(&self) -> bool {
         !self.terminals.is_empty()
     }
 
-    /// Ends every process the thread's tools left running, and waits, though not for long, until clients know.
+    /// Ends every process that the thread's tools left running, and waits briefly until clients are notified.
     pub async fn clear_terminals(&self) {
         self.states.clear();
         self.terminals.clear().await;

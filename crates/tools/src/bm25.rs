@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// How much a word that comes again still adds.
+/// How fast the weight of a repeated word saturates.
 const SATURATION: f64 = 1.2;
-/// How much a long text loses against a short one.
+/// The penalty for long texts.
 const LENGTH: f64 = 0.75;
 
-/// The numbers of the texts that share a word with the query, the best first; among equals, in their order.
+/// The indexes of the texts that share a word with the query, best first; equal ones in order.
 pub(crate) fn rank(query: &str, texts: &[String]) -> Vec<usize> {
     let counts: Vec<_> = texts.iter().map(|text| Words::of(text)).collect();
     let average = counts.iter().map(|words| words.total).sum::<f64>() / (counts.len().max(1) as f64);
@@ -34,7 +34,7 @@ pub(crate) fn rank(query: &str, texts: &[String]) -> Vec<usize> {
     found.into_iter().map(|(number, _)| number).collect()
 }
 
-/// How often each word stands in a text.
+/// The word counts of a text.
 #[derive(Debug)]
 struct Words {
     counts: HashMap<String, u32>,
@@ -56,7 +56,7 @@ impl Words {
     }
 }
 
-/// In small letters. `snake_case` and `camelCase` names fall apart into their words, and a plural counts as its singular.
+/// In lower case. `snake_case` and `camelCase` names are split into words, and plurals become singular.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fall_apart_into_words() {
+    fn names_are_split_into_words() {
         assert_eq!(words("list_openIssues, HTTPServer v2!"), ["list", "open", "issue", "httpserver", "v2"]);
         assert_eq!(words("Größe-ÜBER class bus"), ["größe", "über", "class", "bus"]);
         assert!(words(" _- ").is_empty());

@@ -1,11 +1,11 @@
-//! How long what a call has begun may go on: as long as its turn waits for the call, unless the thread takes over what
-//! the call leaves running.
+//! The lifetime of what a call starts: as long as its turn waits for the call, unless the call returns and leaves
+//! processes running.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Of one call. Clones are of the same call.
+/// The scope of one call. Clones share it.
 #[derive(Debug, Clone)]
 pub struct CallScope {
     state: Arc<watch::Sender<ScopeState>>,
@@ -14,7 +14,7 @@ pub struct CallScope {
 #[derive(Debug, Clone, Copy)]
 struct ScopeState {
     stage: CallStage,
-    /// How much has begun and not ended: the call itself, processes, writes.
+    /// How much is running: the call itself, processes, writes.
     held: usize,
 }
 
@@ -22,13 +22,13 @@ struct ScopeState {
 enum CallStage {
     /// A turn waits for the call.
     Waited,
-    /// No turn waits any more: everything is to end.
+    /// No turn waits any more: everything must end.
     Cancelled,
-    /// The call is over, and what it left running goes on.
+    /// The call returned, and processes it left running continue.
     Released,
 }
 
-/// Something of a call that has not ended.
+/// A running part of a call.
 #[derive(Debug)]
 pub struct ScopeHold {
     state: Arc<watch::Sender<ScopeState>>,
@@ -40,7 +40,7 @@ impl Drop for ScopeHold {
     }
 }
 
-/// Cancels a call when it is dropped before its end.
+/// Cancels a call if it is dropped before its end.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(Option<CallScope>);
 
@@ -65,12 +65,12 @@ impl Default for CallScope {
 }
 
 impl CallScope {
-    /// Everything that belongs to the call is to end. Does nothing once it was released.
+    /// Ends everything that belongs to the call. No effect after `release`.
     pub fn cancel(&self) {
         self.leave_waiting(CallStage::Cancelled);
     }
 
-    /// The thread has the call's result, so what it left running may go on. Does nothing once it was cancelled.
+    /// The thread has the call's result, so processes it left running may continue. No effect after `cancel`.
     pub fn release(&self) {
         self.leave_waiting(CallStage::Released);
     }
@@ -83,16 +83,16 @@ impl CallScope {
         });
     }
 
-    /// Something begins that whoever ends the call waits for.
+    /// Marks the start of something that must end before the call counts as ended.
     pub fn hold(&self) -> ScopeHold {
         self.state.send_modify(|state| state.held += 1);
         ScopeHold { state: self.state.clone() }
     }
 
-    /// Waits until everything has ended that is to.
+    /// Waits until everything that must end has ended.
     pub async fn ended(&self) {
         let is_over = |state: &ScopeState| state.held == 0 || state.stage == CallStage::Released;
-        // The sender is this scope's own, so this cannot fail.
+        // The sender is owned by this scope, so this cannot fail.
         let _ = self.state.subscribe().wait_for(is_over).await;
     }
 
@@ -100,7 +100,7 @@ impl CallScope {
         self.state.borrow().stage == CallStage::Cancelled
     }
 
-    /// Never comes true for one that was released.
+    /// Never resolves after `release`.
     pub(crate) async fn cancelled(&self) {
         let _ = self.state.subscribe().wait_for(|state| state.stage == CallStage::Cancelled).await;
     }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_comes_with_the_last_that_is_held() {
+    fn the_scope_ends_with_its_last_hold() {
         let scope = CallScope::default();
         let (one, two) = (scope.hold(), scope.hold());
         scope.cancel();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_released_is_neither_waited_for_nor_cancelled() {
+    fn a_released_scope_is_neither_awaited_nor_cancelled() {
         let scope = CallScope::default();
         let _held = scope.hold();
         scope.release();

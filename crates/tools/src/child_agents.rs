@@ -1,4 +1,4 @@
-//! The child agents of a thread, as its tools reach them.
+//! The child agents of a thread, for its tools.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use futures_util::future::BoxFuture;
 use protocol::{CollabAgentState, CollabAgentStatus, ReasoningEffort, ToolEffects, TurnId, UserInput};
 use serde::Serialize;
 
-/// The children of one thread. Ids are those that `spawn` gave; what is said in errors is for the model to read.
+/// The children of one thread. Ids come from `spawn`; errors are texts for the model.
 pub trait ChildAgents: Send + Sync {
-    /// Those that are open, as the model is told of them.
+    /// The open children, as listed for the model.
     fn roster(&self) -> Arc<[SubagentLine]>;
 
-    /// Why such a child cannot be had, if that can be known before anything is done.
+    /// Why such a child cannot be started, as far as that is known beforehand.
     fn check<'a>(&'a self, order: &'a SpawnOrder) -> BoxFuture<'a, Result<(), String>>;
 
-    /// The effects of asking `spawn` again for the same call.
+    /// The effects of repeating `spawn` for the same call.
     fn spawn_effects(&self) -> ToolEffects;
 
     fn spawn(&self, order: SpawnOrder) -> BoxFuture<'_, Result<Spawned, String>>;
 
-    /// Says something to a child, to one that is at rest as to one that works. Gives the id of the turn that takes it up.
+    /// Sends input to an idle or working child. Returns the id of the turn that gets it.
     fn send<'a>(
         &'a self,
         id: &'a str,
@@ -31,27 +31,27 @@ pub trait ChildAgents: Send + Sync {
         interrupt: bool,
     ) -> BoxFuture<'a, Result<String, String>>;
 
-    /// Opens a closed one again.
+    /// Opens a closed child again.
     fn resume<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
 
-    /// Ends a child and everything below it.
+    /// Closes a child and everything below it.
     fn close<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
 
     fn status<'a>(&'a self, id: &'a str) -> BoxFuture<'a, AgentStatus>;
 
-    /// Returns when one of them is at an end, with all that are by then; with none when the time is up.
+    /// Returns when one of them has ended, with all that have; empty after the time limit.
     fn wait<'a>(&'a self, ids: &'a [String], limit: Duration)
     -> BoxFuture<'a, BTreeMap<String, AgentStatus>>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn ChildAgents + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ChildAgents")
     }
 }
 
-/// A child as the model wants it.
+/// The model's order for a child.
 #[derive(Debug, Clone)]
 pub struct SpawnOrder {
     pub turn_id: TurnId,
@@ -60,13 +60,13 @@ pub struct SpawnOrder {
     pub step: Arc<Step>,
     pub input: Vec<UserInput>,
     pub role: Option<String>,
-    /// The child knows what was said so far.
+    /// The child gets the parent's history.
     pub with_history: bool,
     pub model: Option<String>,
     pub effort: Option<ReasoningEffort>,
 }
 
-/// A child that is there.
+/// A started child.
 #[derive(Debug, Clone)]
 pub struct Spawned {
     pub id: String,
@@ -77,14 +77,14 @@ pub struct Spawned {
     pub is_away: bool,
 }
 
-/// How a child stands, in the words its parent reads.
+/// A child's status, in the words its parent reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
     PendingInit,
     Running,
     Interrupted,
-    /// With its last words.
+    /// With its last message.
     Completed(Option<String>),
     Errored(String),
     Shutdown,
@@ -92,7 +92,7 @@ pub enum AgentStatus {
 }
 
 impl AgentStatus {
-    /// Nothing more comes of it by itself.
+    /// Whether the status changes only with new input.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::PendingInit | Self::Running | Self::Interrupted)
     }

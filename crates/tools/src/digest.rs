@@ -1,3 +1,3 @@
-//! A digest over everything that decides what a proposal does, so that a yes is a yes to exactly that.
+//! A digest over everything that determines a proposal's effect, so that an approval covers exactly that.
 
 pub(crate) use engine::digest_of;

@@ -1,8 +1,8 @@
-//! Why a call gave no result.
+//! Errors of tool calls.
 
 use engine::{ToolCall, ToolOutcome, ToolPayload};
 
-/// Its text is what the model reads, so each says what to do differently.
+/// The model reads the text, so each error says what to do differently.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     #[error("unsupported call: {0}")]
@@ -14,10 +14,10 @@ pub enum ToolError {
     /// Called with free text although it takes JSON.
     #[error("{0} takes a JSON object that fits its parameters, not free text")]
     NotJson(&'static str),
-    /// Not allowed as things are.
+    /// Not allowed in the current state.
     #[error("{0}")]
     Refused(String),
-    /// Tried, and it did not work.
+    /// Tried and failed.
     #[error("{0}")]
     Failed(String),
 }

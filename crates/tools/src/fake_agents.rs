@@ -1,4 +1,4 @@
-//! Child agents for the tests of their tools: nothing runs, and what they were asked is kept.
+//! Child agents for tool tests: nothing runs, and requests are recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::child_agents::{AgentStatus, ChildAgents, SpawnOrder, Spawned};
 use crate::scene::Scene;
 use crate::tool::BoxFuture;
 
-/// Agents that all stand alike.
+/// Agents that all have the same status.
 #[derive(Debug)]
 pub(crate) struct FakeAgents {
     pub(crate) status: AgentStatus,
-    /// Said to every order, before anything is done.
+    /// The error for every order, before anything is done.
     pub(crate) objection: Option<&'static str>,
-    /// Said to everything that is to be done.
+    /// The error for every operation.
     pub(crate) problem: Option<&'static str>,
     pub(crate) spawned: Spawned,
     pub(crate) effects: ToolEffects,
@@ -115,7 +115,7 @@ impl ChildAgents for FakeAgents {
     }
 }
 
-/// One call of a tool, and all that came of it.
+/// One tool call with its effects.
 #[derive(Debug)]
 pub(crate) struct Called {
     /// The text for the model.
@@ -146,18 +146,18 @@ pub(crate) async fn called_deciding(
 }
 
 impl Called {
-    /// The result, as the JSON it is.
+    /// The result, parsed as JSON.
     pub(crate) fn result(&self) -> Value {
         assert!(self.outcome.success, "{}", self.text);
         serde_json::from_str(&self.text).expect("a result is JSON")
     }
 
-    /// The item in the end, as clients see it.
+    /// The completed item, as clients see it.
     pub(crate) fn item(&self) -> Value {
         json!(self.outcome.item.as_deref().expect("what was begun has an item"))
     }
 
-    /// The one thing that was proposed: what it does when it is done again, and the item in the beginning.
+    /// The only proposal: its effects, and its item at the start.
     pub(crate) fn proposed(&self) -> (ToolEffects, Value) {
         let [proposal] = self.proposals.as_slice() else { panic!("{:?}", self.proposals) };
         let Proposal { kind, effects, item, question, outlives, .. } = proposal;
@@ -168,7 +168,7 @@ impl Called {
         (*effects, item)
     }
 
-    /// Refused before anything was proposed or asked.
+    /// The call was refused before anything was proposed or asked.
     pub(crate) fn assert_refused(&self, expected: &str) {
         assert_eq!((self.text.as_str(), self.outcome.success), (expected, false));
         assert_eq!(self.outcome.item, None);
@@ -176,7 +176,7 @@ impl Called {
     }
 }
 
-/// Proposes it, hears no, and leaves it at that.
+/// The call is proposed and declined, and nothing is done.
 pub(crate) async fn check_declined(name: &str, arguments: Value) {
     let called = called_deciding(ProposalDecision::declined(), FakeAgents::default(), name, arguments).await;
     assert_eq!((called.text.as_str(), called.outcome.success), ("the call was refused", false));
@@ -184,7 +184,7 @@ pub(crate) async fn check_declined(name: &str, arguments: Value) {
     assert!(called.asked.is_empty(), "{:?}", called.asked);
 }
 
-/// Checks that input for an agent is given in exactly one way, and in full.
+/// Checks that input for an agent is given in exactly one way, and completely.
 pub(crate) async fn check_said(name: &str, others: Value) {
     for (said, expected) in [
         (json!({}), "give the agent something to do: message or items"),

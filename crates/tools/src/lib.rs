@@ -1,5 +1,5 @@
-//! Owns the built-in tools, one file each with spec, prompt section, handler and tests, and the registry of them.
-//! Must not know who asked, nor how calls are scheduled.
+//! Owns the built-in tools, one file each with spec, prompt section, handler and tests, and their registry. Must not
+//! know the client, nor how calls are scheduled.
 
 mod agents;
 mod bench;

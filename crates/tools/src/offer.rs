@@ -1,4 +1,4 @@
-//! Which tools a step offers: what configuration, features and model leave of them.
+//! Which tools a step offers, given configuration, features and model.
 
 use std::collections::BTreeSet;
 
@@ -8,47 +8,47 @@ use protocol::{ModeKind, WebSearchMode, WebSearchToolConfig};
 /// The facts that decide whether a tool is offered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
-    /// Only these. Unset: all there are.
+    /// Only these. Unset: all.
     pub allow: Option<Vec<String>>,
     /// Never these, whatever `allow` says.
     pub deny: Vec<String>,
-    /// Keys of the features that are on.
+    /// Keys of the enabled features.
     pub features: BTreeSet<String>,
     pub shell: ShellForm,
-    /// How the model writes patches; unset: not at all.
+    /// The form in which the model writes patches; unset: it cannot.
     pub patch: Option<PatchForm>,
     /// Tools this model was trained with beyond the usual ones.
     pub experimental: Vec<String>,
-    /// The model can look at pictures.
+    /// The model accepts images.
     pub images: bool,
     pub web_search: WebSearchMode,
     pub web_search_options: Option<WebSearchToolConfig>,
-    /// Searches may bring back pictures.
+    /// Searches may return images.
     pub web_search_images: bool,
-    /// The provider makes pictures.
+    /// The provider generates images.
     pub image_generation: bool,
     pub mode: ModeKind,
-    /// The thread works for another thread, not for a person.
+    /// The thread works for another thread, not for a user.
     pub is_child: bool,
-    /// Agents may still be started from here.
+    /// The thread may start agents.
     pub may_spawn: bool,
-    /// The kinds of agents there are, each with what it is for.
+    /// The roles of agents, with descriptions.
     pub roles: Vec<(String, String)>,
-    /// The model may ask for a login shell.
+    /// The model may request a login shell.
     pub login_shell: bool,
-    /// There are tools the model has to look for.
+    /// There are tools that must be searched for.
     pub has_deferred: bool,
     /// The model searches for tools in the provider's own form.
     pub tool_search: bool,
     /// Plugins that may be suggested to the user.
     pub suggestions: Vec<Suggestion>,
-    /// There is a Node to run scripts with, on the machine where the tools run.
+    /// Node.js for scripts is available where the tools run.
     pub node: bool,
-    /// The provider has tools that take plain text.
+    /// The provider supports tools with plain text input.
     pub freeform: bool,
-    /// There is a place to run things in. Without one, no tool is there that needs it.
+    /// An environment is attached. Without one, tools that need it are not offered.
     pub has_environment: bool,
-    /// The thread works towards a goal.
+    /// The thread has an active goal.
     pub has_goal: bool,
 }
 
@@ -66,20 +66,20 @@ pub enum ShellForm {
     Disabled,
 }
 
-/// How a model writes a patch.
+/// The form in which a model writes patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchForm {
-    /// As free text, held to a grammar.
+    /// As free text, restricted by a grammar.
     Freeform,
     /// As a JSON argument.
     Function,
 }
 
-/// Whether a tool is there.
+/// Whether a tool is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     Offered,
-    /// It answers when called, but is not advertised.
+    /// It can be called, but is not advertised.
     Unadvertised,
     Absent,
 }
@@ -91,7 +91,7 @@ impl Standing {
 }
 
 impl Default for Offer {
-    /// The offer to a current model when nothing is configured.
+    /// The offer for a current model with default configuration.
     fn default() -> Self {
         Self {
             allow: None,

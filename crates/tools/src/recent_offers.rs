@@ -1,5 +1,5 @@
-//! Caches the tool specifications of recent offers. Nearly every step of a process is offered the same tools, and
-//! their schemas take most of the time that a turn needs to begin.
+//! Caches the tool specifications of recent offers. Nearly every step is offered the same tools, and building their
+//! schemas takes most of a turn's start time.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -9,10 +9,10 @@ use engine::ToolSpec;
 
 use crate::offer::Offer;
 
-/// The number of offers kept: a few models, modes and kinds of agents differ at a time.
+/// The number of cached offers: a few models, modes and roles differ at a time.
 const KEPT: usize = 16;
 
-/// Shared by all copies.
+/// Shared by all clones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecentOffers(Arc<Mutex<VecDeque<RecentOffer>>>);
 
@@ -23,12 +23,12 @@ struct RecentOffer {
 }
 
 impl RecentOffers {
-    /// The specs of an offer, made only if it has not been seen of late.
+    /// The specs of an offer, built only on a cache miss.
     pub(crate) fn specs(&self, offer: &Offer, make: impl FnOnce() -> Vec<ToolSpec>) -> Vec<ToolSpec> {
         if let Some(known) = self.find(offer) {
             return known;
         }
-        // Not under the lock: others need not wait for it.
+        // Built without the lock, so that others need not wait.
         let specs = make();
         let mut recent = self.0.lock();
         recent.truncate(KEPT - 1);
@@ -39,7 +39,7 @@ impl RecentOffers {
     fn find(&self, offer: &Offer) -> Option<Vec<ToolSpec>> {
         let mut recent = self.0.lock();
         let at = recent.iter().position(|known| known.offer == *offer)?;
-        // The next to go is the one that nobody has asked for longest.
+        // Least recently used offers are evicted first.
         let known = recent.remove(at)?;
         let specs = known.specs.clone();
         recent.push_front(known);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_is_worked_out_once() {
+    fn an_offer_is_built_once() {
         let recent = RecentOffers::default();
         let made = |offer: &Offer| {
             let mut is_made = false;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn another_offer_gets_what_it_would_have_got() {
+    fn another_offer_gets_its_own_specs() {
         let registry = Registry::builtin();
         let offers =
             [Offer::default(), denying("update_plan"), Offer { has_environment: false, ..Offer::default() }];

@@ -1,4 +1,4 @@
-//! The table of built-in tools, and the sources beside it: what can be offered, and who carries out a call.
+//! The table of built-in tools and the sources of others: which tools are offered, and which one runs a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{
     ToolSearch, ToolSuggest, UpdateGoal, UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch, WriteStdin,
 };
 
-/// Every built-in tool, in the order the model is offered them.
+/// Every built-in tool, in the order of the model's list.
 #[derive(Debug, Clone)]
 pub struct Registry {
     tools: Vec<Registered>,
@@ -37,11 +37,11 @@ struct Registered {
     tool: Arc<dyn AnyTool>,
 }
 
-/// Names of tools that the connections to MCP servers bring. Known, so that a list of allowed tools can be checked.
+/// Tools of the connections to MCP servers. Named here, so that a list of allowed tools can be checked.
 const OF_SERVERS: &[&str] = &["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"];
 
 impl Registry {
-    /// A new tool is one more line here. The order is part of the cached prefix of every request, so it never depends
+    /// Add a new tool as one line here. The order is part of the cached prefix of every request, so it must not depend
     /// on anything else.
     pub fn builtin() -> Self {
         Self {
@@ -91,29 +91,29 @@ impl Registry {
         self.find(name).is_some() || OF_SERVERS.contains(&name)
     }
 
-    /// The name of a tool in [`Offer::allow`]. None: there is none that a model could be offered.
+    /// The name of a tool in [`Offer::allow`]. `None` if no model can be offered it.
     pub fn listed_name(&self, name: &str) -> Option<&'static str> {
         let built_in = self.find(name).map(|tool| tool.name).filter(|name| *name != UserShell::NAME);
         built_in.or_else(|| OF_SERVERS.iter().copied().find(|other| *other == name))
     }
 
-    /// Whether calls of a tool can have a client asked about them in a way of their own.
+    /// Whether a tool can ask a client about its calls itself.
     pub fn asks_itself(&self, name: &str) -> bool {
         self.find(name).is_some_and(|tool| tool.asks)
     }
 
-    /// Every name of the tools for which that is so.
+    /// All names of such tools.
     pub fn asking(&self) -> impl Iterator<Item = &'static str> {
         let asking = self.tools.iter().filter(|tool| tool.asks);
         asking.flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
     }
 
-    /// The tools of a step, in order. Those that are not advertised come without their JSON.
+    /// The tools of a step, in order. Unadvertised ones come without their JSON.
     pub fn specs(&self, offer: &Offer) -> Vec<ToolSpec> {
         self.recent.specs(offer, || self.make_specs(offer))
     }
 
-    /// The same with the tools of a thread's sources after the built-in ones.
+    /// Like `specs`, followed by the tools of a thread's sources.
     pub fn specs_with(&self, offer: &Offer, sources: &[Arc<dyn ToolSource>]) -> Vec<ToolSpec> {
         let mut specs = self.specs(offer);
         specs.extend(source_specs(sources, offer, |name| self.find(name).is_some()));
@@ -144,7 +144,7 @@ impl Registry {
         specs
     }
 
-    /// The prompt sections of the tools advertised among `offered`, in their order. Tools of others have none here.
+    /// The prompt sections of the advertised built-in tools among `offered`, in order.
     pub fn prompts(&self, offered: &[ToolSpec]) -> Vec<&'static str> {
         offered
             .iter()
@@ -153,9 +153,9 @@ impl Registry {
             .collect()
     }
 
-    /// Always ends with something for the model to read. Dropping the future stops the tool.
+    /// Always ends with a text for the model. Dropping the future stops the tool.
     pub fn run(&self, call: ToolCall, step: Arc<Step>, caller: Caller) -> BoxFuture<'static, ToolOutcome> {
-        // Built-in tools have no namespace: the same name in one is another's tool.
+        // Built-in tools have no namespace: a name inside one belongs to another tool.
         let found = self.find(&call.name).filter(|_| call.namespace.is_none());
         let Some(registered) = found else {
             let source = source_of(caller.bench.sources(), &call, &step).filter(|_| call.namespace.is_none());
@@ -193,7 +193,7 @@ impl Registered {
     }
 }
 
-/// Why nothing can run.
+/// Why no command can run.
 fn no_place(step: &Step) -> String {
     let first = |state| step.environments.iter().find(move |place| place.state == state);
     let why = match (first(EnvironmentState::Starting), first(EnvironmentState::Disconnected)) {
@@ -204,7 +204,7 @@ fn no_place(step: &Step) -> String {
     format!("no environment is attached: {why}")
 }
 
-/// A tool whose arguments are not yet parsed, so that tools of all kinds fit one table.
+/// A tool with unparsed arguments, so that all tools fit in one table.
 trait AnyTool: Send + Sync {
     fn standing(&self, offer: &Offer) -> Standing;
     fn spec(&self, offer: &Offer) -> Value;
@@ -215,7 +215,7 @@ trait AnyTool: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn AnyTool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AnyTool")
@@ -288,7 +288,7 @@ mod tests {
             ("local_shell", Some("shell")),
             ("container.exec", Some("shell")),
             ("spawn_agent", Some("spawn_agent")),
-            // The user's own, never a model's.
+            // Only for the user, never for a model.
             ("user_shell", None),
             ("no_such_tool", None),
         ] {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn some_tools_have_a_client_asked_by_every_name_they_have() {
+    fn tools_that_ask_a_client_do_so_under_every_name() {
         let registry = Registry::builtin();
         let asking: Vec<_> = registry.asking().collect();
         for name in ["exec_command", "shell", "local_shell", "container.exec", "apply_patch"] {
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_cannot_be_made_tell_the_model_why() {
+    fn impossible_calls_give_the_model_a_reason() {
         let function = |arguments: &str| ToolPayload::Function { arguments: arguments.to_owned() };
         let custom = || ToolPayload::Custom { input: "free".to_owned() };
         let cases = [

@@ -1,4 +1,4 @@
-//! A thread in small for the tests of tools that wait: it decides every proposal alike, and keeps what it heard.
+//! A small thread for tests of tools that wait: it decides every proposal the same way, and records notifications.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,14 +43,14 @@ impl Scene {
         scene
     }
 
-    /// With these features on.
+    /// Enables these features.
     pub(crate) fn with_features(mut self, features: &[&str]) -> Self {
         let features = features.iter().map(|key| (*key).to_owned()).collect();
         self.bench = Arc::new(Bench::new(crate::BenchOptions { features, ..self.bench.options().clone() }));
         self
     }
 
-    /// With files nobody may read.
+    /// Hides these files.
     pub(crate) fn hiding(mut self, hidden: &[&Path]) -> Self {
         let sealed = hidden.iter().map(|path| (*path).to_owned()).collect();
         let off_limits = sandbox::OffLimits { sealed, ..Default::default() };
@@ -58,7 +58,7 @@ impl Scene {
         self
     }
 
-    /// With these children.
+    /// Adds these children.
     pub(crate) fn with_agents(mut self, agents: Arc<dyn crate::ChildAgents>) -> Self {
         self.bench = Arc::new(Bench::new(self.bench.options().clone()).with_agents(agents));
         self
@@ -102,7 +102,7 @@ impl Scene {
 }
 
 impl Sink for Heard {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         self.told.lock().push(notification);
         Box::pin(std::future::ready(()))
     }
@@ -112,8 +112,8 @@ impl Sink for Heard {
         Box::pin(std::future::ready(self.decided.clone()))
     }
 
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.tell(notification)
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.notify(notification)
     }
 
     fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
@@ -121,8 +121,8 @@ impl Sink for Heard {
     }
 }
 
-/// Calls a tool again and again while `open` in the folder becomes a link to `keys`, which is hidden, and a folder again.
-/// Fails when a result shows what is hidden.
+/// Calls a tool repeatedly while `open` in the folder alternates between a folder and a link to `keys`, which is
+/// hidden. Panics when a result contains hidden content.
 pub(crate) fn while_a_folder_is_swapped(
     folder: &Path,
     tool: &str,

@@ -1,4 +1,4 @@
-//! The JSON Schema of a tool's arguments, cut down to what model providers read.
+//! The JSON Schema of a tool's arguments, reduced to what model providers read.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{ToolError, whole_numbers};
 
-/// The arguments of a tool that takes JSON.
+/// Parses the arguments of a tool that takes JSON.
 pub(crate) fn parse_function<A: DeserializeOwned>(
     name: &'static str,
     payload: ToolPayload,
@@ -21,7 +21,7 @@ pub(crate) fn parse_function<A: DeserializeOwned>(
     }
 }
 
-/// Schemas ask for `integer` or `number`, and to both of them `5.0` is 5; only the types that are read are stricter.
+/// JSON Schema accepts `5.0` as an integer, but serde does not.
 fn from_json<A: DeserializeOwned>(arguments: &str) -> Result<A, serde_json::Error> {
     serde_json::from_str(arguments).or_else(|error| match whole_numbers::in_digits(arguments) {
         Cow::Borrowed(_) => Err(error),
@@ -29,7 +29,7 @@ fn from_json<A: DeserializeOwned>(arguments: &str) -> Result<A, serde_json::Erro
     })
 }
 
-/// The whole entry of the request's tool list.
+/// The tool's entry in the request's tool list.
 pub(crate) fn function_json<A: JsonSchema>(name: &str, about: &str) -> Value {
     json!({
         "type": "function",
@@ -40,7 +40,7 @@ pub(crate) fn function_json<A: JsonSchema>(name: &str, about: &str) -> Value {
     })
 }
 
-/// The same of a tool that takes text of a grammar instead of arguments.
+/// The entry of a tool that takes free text with a grammar.
 pub(crate) fn freeform_json(name: &str, about: &str, grammar: &str) -> Value {
     json!({
         "type": "custom",
@@ -58,16 +58,16 @@ fn parameters<A: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     simplify(&mut schema);
     if let Value::Object(root) = &mut schema {
-        // The tool's own description already says this.
+        // The tool's own description says this already.
         root.remove("description");
-        // A tool without arguments has no properties of its own accord.
+        // A tool without arguments has no `properties`, which providers require.
         root.entry("properties").or_insert_with(|| json!({}));
         close(root);
     }
     schema
 }
 
-/// Leaves types, descriptions and structure; drops names, defaults and number formats, which only cost tokens.
+/// Keeps types, descriptions and structure; removes names, defaults and number formats, which only cost tokens.
 fn simplify(schema: &mut Value) {
     let Value::Object(node) = schema else { return };
     for key in ["title", "format", "default", "$schema"] {
@@ -93,7 +93,7 @@ fn simplify(schema: &mut Value) {
     }
 }
 
-/// An optional argument is one that is not required; that it may also be null need not be said.
+/// An optional argument is not required; `null` need not be mentioned.
 fn without_null(node: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = node.get_mut("type") {
         types.retain(|name| name != "null");
@@ -108,14 +108,14 @@ fn without_null(node: &mut Map<String, Value>) {
         let only = only.clone();
         node.remove("anyOf");
         for (key, value) in only {
-            // The field's own words come before those of its type.
+            // The field's description overrides that of its type.
             node.entry(key).or_insert(value);
         }
         without_null(node);
     }
 }
 
-/// In the order providers document them, and nothing beyond what is named.
+/// In the providers' documented key order, with no further properties allowed.
 fn close(node: &mut Map<String, Value>) {
     node.insert("additionalProperties".to_owned(), Value::Bool(false));
     let mut rest = std::mem::take(node);

@@ -1,4 +1,4 @@
-//! Tools that come from outside this crate, such as those of MCP servers: which of them a step offers, and who runs a
+//! Tools from outside this crate, such as those of MCP servers: which of them a step offers, and which source runs a
 //! call.
 
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ use engine::{Step, ToolCall, ToolSpec};
 use crate::offer::Offer;
 use crate::tool::ToolSource;
 
-/// The tools of all sources that `offer` leaves, in the order of the sources. A name that is taken stays with whoever
-/// had it first: built-in tools, then earlier sources.
+/// The offered tools of all sources, in order. A duplicate name belongs to the first: built-in tools, then earlier
+/// sources.
 pub(crate) fn source_specs(
     sources: &[Arc<dyn ToolSource>],
     offer: &Offer,
@@ -31,7 +31,7 @@ pub(crate) fn source_specs(
     specs
 }
 
-/// The source that runs a call. Only what the call's own step offered can run.
+/// The source that runs a call. Only tools that the call's step offered can run.
 pub(crate) fn source_of<'a>(
     sources: &'a [Arc<dyn ToolSource>],
     call: &ToolCall,
@@ -54,7 +54,7 @@ mod tests {
     use crate::testing::{call, step};
     use crate::{Bench, BoxFuture, Registry, ToolCx, ToolError};
 
-    /// Lists the tools it is told to and does what its script says.
+    /// A source with scripted tools.
     #[derive(Debug, Default)]
     struct Scripted {
         listed: Mutex<Vec<&'static str>>,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_name_stays_with_whoever_had_it_first() {
+    fn a_duplicate_name_belongs_to_the_first_source() {
         let sources: [Arc<dyn ToolSource>; 2] = [
             Scripted::listing(&["exec_command", "local_shell", "user_shell", "mcp__a__x"]),
             Scripted::listing(&["mcp__a__x", "mcp__b__x"]),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_allowed_tools_counts_for_sources_too() {
+    fn a_list_of_allowed_tools_applies_to_sources_too() {
         let sources: [Arc<dyn ToolSource>; 1] = [Scripted::listing(&["mcp__a__x", "mcp__a__y"])];
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         for (allow, deny, expected) in [

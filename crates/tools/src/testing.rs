@@ -1,4 +1,4 @@
-//! A step, a call and a sink for the tests of all tools.
+//! A step, a call and a sink for tests of tools.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ impl Sink for Heard {
         Box::pin(std::future::ready(ProposalDecision::declined()))
     }
 
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.tell(notification)
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.notify(notification)
     }
 
     fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         self.0.lock().push(notification);
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Runs a call of a tool that never waits: its outcome, and what clients were told.
+/// Runs a call of a tool that never waits: its outcome and its notifications.
 pub(crate) fn run(call: ToolCall, step: Step) -> (ToolOutcome, Vec<ServerNotification>) {
     let heard = Arc::new(Heard::default());
     let caller = Caller {
@@ -51,7 +51,7 @@ pub(crate) fn run(call: ToolCall, step: Step) -> (ToolOutcome, Vec<ServerNotific
     (outcome, told)
 }
 
-/// The output of such a call, and the notifications to clients.
+/// The output of such a call and its notifications.
 pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotification>) {
     let (outcome, told) = run(call, step);
     assert_eq!(outcome.item, None);

@@ -22,25 +22,25 @@ use crate::{ToolError, schema};
 
 pub use futures_util::future::BoxFuture;
 
-/// A built-in tool. Its parameters are derived from `Args`, whose doc comments are what the model reads.
+/// A built-in tool. Its parameters are derived from `Args`, whose doc comments the model reads.
 pub trait BuiltinTool: fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
-    /// Other names it answers to without being advertised under them.
+    /// Unadvertised aliases.
     const ALIASES: &'static [&'static str] = &[];
-    /// For the model: what it does.
+    /// The tool's description for the model.
     const ABOUT: &'static str;
-    /// For the model's instructions: when and how to use it. There exactly when the tool is offered.
+    /// The section in the model's instructions: when and how to use the tool. Present exactly if the tool is offered.
     const PROMPT: Option<&'static str> = None;
-    /// May run beside others that may too.
+    /// May run in parallel with other such calls.
     const PARALLEL: bool = false;
     const KIND: ToolKind = ToolKind::Builtin;
-    /// Works in an environment: without one that is attached it is neither offered nor run.
+    /// Needs an attached environment: without one it is neither offered nor run.
     const NEEDS_PLACE: bool = false;
-    /// Its calls can have a client asked about them in a way of their own.
+    /// Its calls can ask a client themselves.
     const ASKS: bool = false;
     type Args: DeserializeOwned + JsonSchema + Send;
 
-    /// Whether it is there, given configuration, features and model.
+    /// Whether it is available, given configuration, features and model.
     fn standing(_offer: &Offer) -> Standing {
         Standing::Offered
     }
@@ -50,7 +50,7 @@ pub trait BuiltinTool: fmt::Debug + Send + Sync + 'static {
         function_json::<Self::Args>(Self::NAME, Self::ABOUT)
     }
 
-    /// The model's input, as arguments. Only tools that take free text have a way of their own.
+    /// Parses the model's input. Only tools that take free text override this.
     fn parse(payload: ToolPayload) -> Result<Self::Args, ToolError> {
         schema::parse_function(Self::NAME, payload)
     }
@@ -63,7 +63,7 @@ pub trait BuiltinTool: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutcome, ToolError>> + Send;
 }
 
-/// The thread and turn of a call, and the way back to them.
+/// The thread and turn of a call, and the channel back to them.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub thread_id: ThreadId,
@@ -71,43 +71,42 @@ pub struct Caller {
     pub sink: Arc<dyn Sink>,
     /// State that the thread's tools share.
     pub bench: Arc<Bench>,
-    /// Permissions that clients granted on top of the sandbox.
+    /// Permissions that clients granted beyond the sandbox policy.
     pub grants: GrantedPermissionProfile,
-    /// How long what it begins may go on.
+    /// The lifetime of what it starts.
     pub scope: CallScope,
 }
 
-/// The way from a tool to the thread it works for.
+/// The channel from a tool to its thread.
 pub trait Sink: Send + Sync {
-    /// Something clients should see of this call. Waits when clients are slow; nothing is said any more once the call
-    /// is over.
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+    /// Sends a notification about this call. Waits for slow clients. No effect after the call's end.
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
 
-    /// Has something decided. Nothing of it may happen before it is approved.
+    /// Requests a decision. Nothing of the proposal may happen before it is approved.
     fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision>;
 
-    /// Makes another call in the name of this one, in the environments of the step that the tool began in. It is decided,
-    /// recorded and shown like one of the model.
+    /// Makes a nested call, in the environments of the step that the tool started in. It is decided, recorded and shown
+    /// like a call of the model.
     fn call_tool(&self, _call: ToolCall, _began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let text = "tools cannot be called from here".to_owned();
         Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
 
-    /// As `tell`, for an item that may outlive its call and its turn.
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+    /// Like `notify`, for an item that may outlive its call and turn.
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
 
-    /// The end of an item that may have outlived its call and its turn.
+    /// Ends an item that may outlive its call and turn.
     fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn Sink + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sink")
     }
 }
 
-/// One call: the step it was made in, and whom it is for.
+/// One call: its step and its caller.
 #[derive(Debug)]
 pub struct ToolCx {
     step: Arc<Step>,
@@ -127,17 +126,17 @@ impl ToolCx {
         &self.step
     }
 
-    /// The same, for what outlives the call.
+    /// Like `step`, for work that outlives the call.
     pub(crate) fn shared_step(&self) -> Arc<Step> {
         self.step.clone()
     }
 
-    /// Set when the work is not on this machine.
+    /// Set if the environment is not on this machine.
     pub(crate) fn elsewhere(&self) -> Option<Elsewhere> {
         Elsewhere::of(&self.step)
     }
 
-    /// Where the work is.
+    /// The working folder in the environment.
     pub fn cwd(&self) -> &Path {
         Path::new(&self.step.cwd)
     }
@@ -171,53 +170,53 @@ impl ToolCx {
         &self.caller.scope
     }
 
-    /// For what goes on after the call has returned.
+    /// For work that continues after the call has returned.
     pub fn sink(&self) -> &Arc<dyn Sink> {
         &self.caller.sink
     }
 
-    pub async fn tell(&self, notification: ServerNotification) {
-        self.caller.sink.tell(notification).await;
+    pub async fn notify(&self, notification: ServerNotification) {
+        self.caller.sink.notify(notification).await;
     }
 
-    /// Waits for the decision. A call that is cancelled meanwhile never hears it.
+    /// Waits for the decision. A call that is cancelled meanwhile never gets it.
     pub async fn propose(&self, proposal: Proposal) -> ProposalDecision {
         self.caller.sink.propose(proposal).await
     }
 }
 
-/// Brings tools to one thread. It is shared by all steps and calls of that thread.
+/// Adds tools to one thread. Shared by all its steps and calls.
 pub trait ToolSource: Send + Sync + 'static {
-    /// The tools it has now. Called once per step and must not wait. The same tools come in the same order each time,
-    /// because the list is part of the cached beginning of every request.
+    /// Its current tools. Called once per step; must not block. The order must be stable, because the list is part of
+    /// every request's cached prefix.
     fn specs(&self, offer: &Offer) -> Vec<ToolSpec>;
 
-    /// Whether a name that it listed once is one of its tools. A name keeps its meaning for as long as the thread is
-    /// loaded: a call is made under the step it was offered in, which may be older than the list of today.
+    /// Whether it ever listed this name. A name keeps its meaning while the thread is loaded: a call runs under its own
+    /// step, which may be older than the current list.
     fn has(&self, name: &str) -> bool;
 
-    /// Runs a call. What has an effect is proposed first (`cx.propose`). Dropping the future cancels the call.
+    /// Runs a call. Effects are proposed first (`cx.propose`). Dropping the future cancels the call.
     fn run(&self, call: ToolCall, cx: ToolCx) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
 
-    /// Set while it starts: resolves when the list is complete, or when nobody should wait for it any longer.
+    /// Set while it starts: resolves when the list is complete, or when waiting longer makes no sense.
     fn starting(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 
-    /// Ends everything that it runs. The thread is being closed.
+    /// Stops everything it runs. The thread is being closed.
     fn close(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn ToolSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ToolSource")
     }
 }
 
-/// A result that is one text and no item.
+/// A result of one text, without an item.
 pub(crate) fn text(text: impl Into<String>) -> ToolOutcome {
     ToolOutcome::text(text)
 }

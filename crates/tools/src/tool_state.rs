@@ -1,4 +1,4 @@
-//! State that tools keep for a thread between calls, found by its type: the thread knows no single tool.
+//! State that tools keep for a thread between calls, found by its type: the thread knows no individual tool.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 pub(crate) trait ToolState: Any + Send + Sync {
-    /// Ends everything that runs. The thread is closed, or its terminals are cleared.
+    /// Ends everything that runs. The thread is being closed, or its terminals are cleared.
     fn clear(&self);
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl Debug for dyn ToolState + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ToolState")
@@ -23,12 +23,12 @@ impl Debug for dyn ToolState + '_ {
 pub(crate) struct ToolStates(Mutex<HashMap<TypeId, Arc<dyn ToolState>>>);
 
 impl ToolStates {
-    /// The state of this type, made when it is first asked for.
+    /// The state of this type, created on first use.
     pub(crate) fn get<T: ToolState + Default>(&self) -> Arc<T> {
         let mut all = self.0.lock();
         let made = || -> Arc<dyn ToolState> { Arc::new(T::default()) };
         let found: Arc<dyn Any + Send + Sync> = all.entry(TypeId::of::<T>()).or_insert_with(made).clone();
-        // Never made anew: it stands under its own type.
+        // The key is the type, so the downcast succeeds.
         found.downcast().unwrap_or_default()
     }
 

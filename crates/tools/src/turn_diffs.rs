@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use patch::{Applied, TurnDiff};
 use protocol::TurnId;
 
-/// Only the last turn is of interest: a new one begins with nothing changed.
+/// Only for the last turn: a new one starts without changes.
 #[derive(Debug, Default)]
 pub(crate) struct TurnDiffs(Mutex<Option<(TurnId, Vec<OfPlace>)>>);
 
-/// Files of one name in two environments are two files.
+/// Files of the same name in two environments are different files.
 #[derive(Debug)]
 struct OfPlace {
     /// `None` for this machine.
@@ -19,7 +19,7 @@ struct OfPlace {
 }
 
 impl TurnDiffs {
-    /// Takes in one patch and gives the diff of its whole turn. An empty one when the turn undid what it had done.
+    /// Adds one patch and returns the diff of its whole turn. Empty if the turn undid its own changes.
     pub(crate) fn note(
         &self,
         turn_id: &TurnId,
@@ -43,9 +43,9 @@ impl TurnDiffs {
     }
 }
 
-/// The folder above which a version control system keeps its books.
+/// The folder of the git repository around `cwd`.
 pub(crate) fn repository(cwd: &Path) -> Option<PathBuf> {
-    // In a worktree it is a file. An empty folder is only the sandbox's, which keeps the name free.
+    // In a worktree it is a file. An empty folder is only the sandbox's placeholder.
     let is_one = |git: PathBuf| git.is_file() || git.join("HEAD").exists();
     cwd.ancestors().find(|folder| is_one(folder.join(".git"))).map(Path::to_owned)
 }

@@ -1,19 +1,19 @@
-//! Whole numbers that a model writes with a fraction of zero or with an exponent: to JSON they are the same number.
+//! Whole numbers that a model writes with a zero fraction or an exponent: in JSON they are the same number.
 
 use std::borrow::Cow;
 
-/// Up to here every whole number is one that a float can hold.
+/// Up to here, an `f64` represents every whole number.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The same JSON with every whole number written as digits alone. What is in strings stays as it is.
+/// The same JSON with every whole number written in digits. Strings are unchanged.
 pub(crate) fn in_digits(json: &str) -> Cow<'_, str> {
     let mut written = String::new();
-    // Everything before this is in `written` already.
+    // Everything before this index is in `written` already.
     let mut copied = 0;
     let mut places = json.char_indices().peekable();
     while let Some((start, first)) = places.next() {
         if first == '"' {
-            // To the end of the string, past all that is escaped in it.
+            // Skips to the end of the string, over escapes.
             while let Some((_, next)) = places.next() {
                 match next {
                     '\\' => drop(places.next()),
@@ -43,7 +43,7 @@ fn is_of_number(character: char) -> bool {
     character.is_ascii_digit() || matches!(character, '+' | '-' | '.' | 'e' | 'E')
 }
 
-/// Unset for what is written in digits already, and for what is no whole number.
+/// `None` for numbers already in digits, and for fractions.
 fn digits(number: &str) -> Option<Cow<'_, str>> {
     let digits = if number.contains(['e', 'E']) {
         let value: f64 = number.parse().ok()?;

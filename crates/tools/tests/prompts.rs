@@ -1,4 +1,4 @@
-//! A tool's section of the instructions is there exactly when the tool is offered, whatever decides about that.
+//! A tool's section of the instructions is present exactly if the tool is offered, whatever the options.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ fn sections() -> Vec<(&'static str, Option<&'static str>)> {
     ]
 }
 
-/// Every offer there is but for lists of names.
+/// Every combination of options, except lists of names.
 fn offers() -> Vec<Offer> {
     let shells =
         [ShellForm::Terminals, ShellForm::Words, ShellForm::Script, ShellForm::Local, ShellForm::Disabled];
@@ -104,7 +104,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// Checks one offer; gives the names of the tools whose sections are there.
+/// Checks one offer; returns the tools whose sections are present.
 fn check(
     registry: &Registry,
     sections: &[(&'static str, Option<&'static str>)],
@@ -129,7 +129,7 @@ fn whatever_is_offered() {
     for offer in offers() {
         seen.extend(check(&registry, &sections, &offer));
     }
-    // None of them is there always, and each of them sometimes.
+    // None of them is always present, and each of them sometimes.
     let with_section: BTreeSet<&str> =
         sections.iter().filter(|(_, section)| section.is_some()).map(|(name, _)| *name).collect();
     assert_eq!(seen, with_section);
@@ -153,7 +153,7 @@ fn whatever_is_allowed_or_denied() {
         lists.push((None, vec![name.clone()]));
         lists.push((Some(vec![name.clone()]), vec![name.clone()]));
     }
-    // A step that shares no factor with any range, so every value of everything comes up.
+    // The step size shares no factor with any range, so that every value occurs.
     for offer in offers().into_iter().step_by(61) {
         for (allow, deny) in &lists {
             let offer = Offer { allow: allow.clone(), deny: deny.clone(), ..offer.clone() };

@@ -1,5 +1,5 @@
-//! The time it takes to write one more request of a growing thread, on every wire:
-//! `cargo run --release -p oarlock-wires --example growth`.
+//! Measures encoding one more request of a growing thread, on every wire: `cargo run --release -p oarlock-wires
+//! --example growth`.
 #![allow(clippy::expect_used, reason = "an example may panic")]
 
 use std::sync::Arc;

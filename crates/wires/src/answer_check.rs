@@ -1,4 +1,4 @@
-//! Whether an answer matches the schema that it was asked for. Servers of Chat may ignore a schema, and Messages takes
+//! Checks whether an answer matches the requested schema. Servers of Chat may ignore a schema, and Messages takes
 //! schemas without their bounds, so the answer is checked here.
 
 use model::protocol::{CodexErrorInfo, ContentItem, ResponseItem};
@@ -15,14 +15,15 @@ pub(crate) struct AnswerCheck {
 }
 
 impl AnswerCheck {
-    /// Nothing where no schema was asked for.
+    /// `None` without a requested schema.
     pub(crate) fn of(request: &RequestBody) -> Option<Box<Self>> {
         let format = request.text.as_ref().and_then(|text| text.format.as_ref())?;
         let OutputFormat::JsonSchema { schema, .. } = format;
         Some(Box::new(Self { schema: schema.clone(), text: String::new(), has_calls: false }))
     }
 
-    /// Turns the end of a response whose answer does not match into a failure. A response with calls is no answer yet.
+    /// Turns the end of a response with an invalid answer into a failure. A response with calls is not the final
+    /// answer.
     pub(crate) fn follow(&mut self, events: &mut [StreamEvent]) {
         for event in events {
             match event {
@@ -62,7 +63,7 @@ impl AnswerCheck {
     }
 }
 
-/// Asking again would cost as much and may end the same way, so it is said once and plainly.
+/// Not retried, because it would cost as much and may fail again.
 fn mismatch(problem: &str) -> ModelFailure {
     let message = format!("the answer does not match the schema that it was asked for: {problem}");
     ModelFailure {
@@ -71,12 +72,11 @@ fn mismatch(problem: &str) -> ModelFailure {
     }
 }
 
-/// Alternatives within alternatives can be tried in very many ways, and a schema may refer to itself without end. What is
-/// not checked after so many steps, or so deep, counts as matching.
+/// Limits of nested alternatives and recursive schemas. Unchecked parts count as matching.
 const MOST_STEPS: usize = 200_000;
 const MOST_DEPTH: usize = 200;
 
-/// One comparison of a value with a schema. Keywords that are not known here are passed over.
+/// Compares a value with a schema. Unknown keywords are ignored.
 struct SchemaWalk<'a> {
     root: &'a Value,
     left: usize,

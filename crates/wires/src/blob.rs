@@ -1,5 +1,5 @@
-//! Reasoning of another wire inside a Responses item: `encrypted_content` = `ox1.WIRE.BASE64` of what has to go back, and
-//! to whom.
+//! Reasoning of another wire in a Responses item: `encrypted_content` = `ox1.WIRE.BASE64` of the data to send back,
+//! with its receiver.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,12 +10,12 @@ use crate::Wire;
 
 const VERSION: &str = "ox1";
 
-/// Data that has to go back unchanged, and where it is valid.
+/// Data to be sent back unchanged, and where it is valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Blob {
     pub(crate) provider: String,
     pub(crate) model: String,
-    /// PrefixDigest of the request that was answered: a block that is bound to what came before it is worth nothing elsewhere.
+    /// Digest of the answered request: a block that is bound to its context is invalid elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) after: Option<String>,
     /// A content block, or the fields of an assistant message.
@@ -28,7 +28,7 @@ impl Blob {
         format!("{VERSION}.{}.{}", wire.name(), BASE64_STANDARD.encode(json))
     }
 
-    /// `None` for what another wire or another program made.
+    /// `None` if another wire or program made it.
     pub(crate) fn read(text: &str, wire: Wire) -> Option<Self> {
         let rest = text.strip_prefix(VERSION)?.strip_prefix('.')?;
         let json = BASE64_STANDARD.decode(rest.strip_prefix(wire.name())?.strip_prefix('.')?).ok()?;
@@ -36,7 +36,7 @@ impl Blob {
     }
 }
 
-/// Whether an `encrypted_content` was made by one of our wires, which no provider can read.
+/// Whether one of our wires made an `encrypted_content`, which no provider can read.
 pub(crate) fn is_ours(text: &str) -> bool {
     text.strip_prefix(VERSION).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -1,16 +1,16 @@
-//! Capabilities of providers and their differences on the same wire: rows of data.
+//! The providers' capabilities and differences on the same wire, as a table.
 
 use crate::Wire;
 
 /// Shapes a request. The defaults are what most servers of the wire accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The provider's id. Reasoning goes back only to the provider and the model that made it.
+    /// The provider's id. Reasoning goes back only to the provider and model that made it.
     pub provider: String,
     pub images: bool,
     /// `parallel_tool_calls` may be sent.
     pub parallel_calls: bool,
-    /// Answers can be held to a JSON schema.
+    /// Answers can be restricted by a JSON schema.
     pub json_schema: bool,
     /// `stream_options.include_usage` may be sent.
     pub asks_for_usage: bool,
@@ -19,26 +19,26 @@ pub struct Capabilities {
     /// An effort may be sent, on the chat and messages wires.
     pub reasoning_effort: bool,
     pub call_ids: CallIds,
-    /// How reasoning goes back, on the chat wire.
+    /// How reasoning is sent back, on the chat wire.
     pub reasoning: ReasoningReturn,
-    /// The field with the most the model may write, on the chat wire.
+    /// The name of the output limit's field, on the chat wire.
     pub max_tokens_field: &'static str,
-    /// The most the model may write. Needed by the messages wire; `None` takes the model family's.
+    /// The output limit. Required by the messages wire; `None` uses the model family's.
     pub max_output_tokens: Option<u32>,
-    /// `None` takes the model family's.
+    /// `None` uses the model family's.
     pub thinking: Option<Thinking>,
-    /// Earlier reasoning goes back. Off where it was refused.
+    /// Earlier reasoning is sent back. False if it was refused.
     pub returns_reasoning: bool,
-    /// On the Responses wire: tokens are estimated where none are counted, and a full window asks for a shorter history, as
-    /// on the other wires. Off for OpenAI and unknown servers, where clients expect what the reference does.
+    /// On the Responses wire: estimates missing token counts, and requests a shorter history for a full window, like on
+    /// the other wires. False for OpenAI and unknown servers, where clients expect the reference's behaviour.
     pub completes_responses: bool,
     /// Prompt caching marks may be sent, on the messages wire.
     pub cache_marks: bool,
-    /// Calls are looked for in the text, as `<tool_call>`, on the chat wire.
+    /// Finds calls in the text, as `<tool_call>`, on the chat wire.
     pub text_tool_calls: bool,
 }
 
-/// The ids of calls that a provider accepts.
+/// The form of call ids that a provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallIds {
     /// Letters, digits, `_` and `-`, at most 64.
@@ -47,24 +47,24 @@ pub enum CallIds {
     NineAlphanumerics,
 }
 
-/// Which field of an assistant message carries earlier reasoning back.
+/// The field of an assistant message with earlier reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningReturn {
     Never,
     /// `reasoning_content`, on every assistant message with calls, even when empty.
     ReasoningContent,
-    /// `reasoning_details`, as it came.
+    /// `reasoning_details`, unchanged.
     ReasoningDetails,
-    /// `tool_calls[].extra_content`, as it came.
+    /// `tool_calls[].extra_content`, unchanged.
     ExtraContent,
     /// `content` as an array with `thinking` chunks.
     ThinkingChunks,
 }
 
-/// How a Claude model is asked to think.
+/// How thinking is requested from a Claude model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// Not at all: the model cannot.
+    /// Not supported by the model.
     Never,
     /// `enabled` with a budget of tokens.
     Budget,
@@ -74,10 +74,10 @@ pub enum Thinking {
 
 type Quirk = fn(&mut Capabilities);
 
-/// Providers that differ from the defaults of their wire.
+/// Providers that differ from their wire's defaults.
 const QUIRKS: &[(&str, Quirk)] = &[
     ("openai", |able| {
-        // Newer models refuse an effort beside tools on this wire, and the old name of the limit.
+        // On this wire, newer models refuse an effort with tools, and the old name of the limit.
         able.reasoning_effort = false;
         able.later_system = true;
         able.max_tokens_field = "max_completion_tokens";

@@ -1,4 +1,4 @@
-//! Reads the events of a stream, whichever wire they came by.
+//! Decodes the events of a stream, on any wire.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::failure::room_helps;
 use crate::usage::{estimated, item_bytes};
 use crate::{Capabilities, chat, messages, responses};
 
-/// The most one response may hold, so that a server cannot fill our memory.
+/// Limit of a response.
 pub(crate) const MAX_RESPONSE_BYTES: usize = 64 << 20;
-/// More calls than any model makes in one response.
+/// Limit of calls in one response.
 pub(crate) const MAX_CALLS: usize = 256;
 
-/// Turns the data of stream events into Responses events: one terminal event, exactly once, whatever the server does.
+/// Converts the data of stream events to Responses events, with exactly one terminal event, whatever the server does.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     wire: WireDecoder,
-    /// Set where an answer has to match a schema that the wire does not enforce.
+    /// Set if the answer has to match a schema that the wire does not enforce.
     answer: Option<Box<AnswerCheck>>,
 }
 
@@ -28,7 +28,7 @@ pub struct Decoder {
 enum WireDecoder {
     Responses {
         is_over: bool,
-        /// Set where what the server leaves out is filled in.
+        /// Set if missing data of the server is filled in.
         gaps: Option<ResponsesGaps>,
     },
     Chat(Box<chat::ChatDecoder>),
@@ -36,7 +36,7 @@ enum WireDecoder {
 }
 
 impl Decoder {
-    /// Reads the Responses wire, which needs to know nothing of the request.
+    /// For the Responses wire, which needs no data of the request.
     pub fn responses() -> Self {
         Self { wire: WireDecoder::Responses { is_over: false, gaps: None }, answer: None }
     }
@@ -55,7 +55,7 @@ impl Decoder {
         Self { wire: WireDecoder::Messages(Box::new(decoder)), answer: AnswerCheck::of(request) }
     }
 
-    /// The data of one event in, the events it means out. Nothing follows a terminal one.
+    /// Decodes the data of one event. Nothing follows a terminal event.
     pub fn push(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
         let before = out.len();
         match &mut self.wire {
@@ -77,8 +77,8 @@ impl Decoder {
         self.check_answer(&mut out[before..]);
     }
 
-    /// No more events come. A response that was finished before counts, whatever became of its connection; any other
-    /// failed, for the given reason if there is one.
+    /// The end of the stream. A complete response counts, whatever happened to its connection; any other has failed,
+    /// for the given reason if there is one.
     pub fn close(&mut self, reason: Option<ModelFailure>, out: &mut Vec<StreamEvent>) {
         let before = out.len();
         match &mut self.wire {
@@ -101,7 +101,7 @@ impl Decoder {
     }
 }
 
-/// Gives the events of a Responses server what those of the other wires have.
+/// Adds data to a Responses server's events that other wires provide.
 #[derive(Debug, Clone)]
 struct ResponsesGaps {
     request: Arc<RequestBody>,
@@ -124,7 +124,7 @@ impl ResponsesGaps {
     }
 }
 
-/// The ids that calls of this request have already.
+/// The call ids in this request.
 pub(crate) fn taken_ids(request: &RequestBody) -> HashSet<&str> {
     request.input.iter().filter_map(|item| call_id_of(item)).collect()
 }
@@ -139,7 +139,7 @@ fn call_id_of(item: &ResponseItem) -> Option<&str> {
     }
 }
 
-/// Servers that count their calls from 0 in every answer would otherwise make two calls look like one.
+/// Makes ids unique for servers that number the calls of every response from 0.
 pub(crate) fn unique_id(id: String, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(&id) {
         return id;

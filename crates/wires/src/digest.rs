@@ -1,4 +1,4 @@
-//! A running 64-bit FNV-1a sum: equal on every machine and in every release, which the standard hasher does not promise.
+//! A running 64-bit FNV-1a hash: equal on every machine and in every release, unlike the standard hasher.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PrefixDigest(u64);

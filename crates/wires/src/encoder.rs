@@ -1,4 +1,4 @@
-//! Writes requests, whichever wire they go by.
+//! Encodes requests, on any wire.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use model::RequestBody;
 
 use crate::{Capabilities, Decoder, Unsupported, Wire, chat, messages, responses};
 
-/// Writes the requests of one thread. Each item of its history is written once and its bytes are kept, so the cost of a
-/// request does not grow with the thread.
+/// Encodes the requests of one thread. Each item of its history is encoded once and its bytes are kept, so a request's
+/// cost does not grow with the thread.
 #[derive(Debug)]
 pub struct Encoder(WireEncoder);
 
@@ -19,12 +19,12 @@ enum WireEncoder {
     Messages(messages::MessagesEncoder),
 }
 
-/// A request ready to be sent.
+/// An encoded request.
 #[derive(Debug)]
 pub struct EncodedRequest {
-    /// In parts that follow each other; those of the history are shared with the encoder.
+    /// In consecutive parts; those of the history are shared with the encoder.
     pub body: Vec<Bytes>,
-    /// Reads the answer. Each attempt needs a clone of its own.
+    /// Decodes the response. Each attempt needs its own clone.
     pub decoder: Decoder,
 }
 
@@ -37,7 +37,7 @@ impl Encoder {
         })
     }
 
-    /// Kept for the next request.
+    /// The bytes kept for the next request.
     pub fn kept_bytes(&self) -> usize {
         match &self.0 {
             WireEncoder::Responses(encoder) => encoder.kept_bytes(),

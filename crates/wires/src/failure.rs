@@ -1,4 +1,4 @@
-//! Every vendor's failures in one vocabulary, with the vendor's own words.
+//! Maps every vendor's failures to common classes, with the vendor's message.
 
 use model::protocol::{CodexErrorInfo, TokenUsageBreakdown};
 use model::{FailureClass, FailureVerdict, LONGEST_WAIT_MS, ModelFailure, status_text};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::vendor_class::{Reported, wait_in};
 
-/// An HTTP answer that is no stream, as far as it matters here. Holds no secret.
+/// The relevant parts of an HTTP error response. Contains no secret.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpRefusal<'a> {
     pub status: u16,
@@ -15,11 +15,11 @@ pub struct HttpRefusal<'a> {
     pub retry_after_ms: Option<u64>,
     pub url: &'a str,
     pub model: &'a str,
-    /// Where the credential came from, for the message when it is refused.
+    /// The source of the credential, for the error when it is refused.
     pub credential: &'a str,
 }
 
-/// A failure in the known classes, in one sentence: our words for its kind, then the vendor's own.
+/// A classified failure in one sentence: our text for its class, then the vendor's message.
 pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
     if let Some(failure) = ModelFailure::of_account(refusal.status, refusal.body) {
         return failure;
@@ -41,7 +41,7 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
             format!("{} answered {status}{said}; check base_url", refusal.url)
         }
         (None, "" | "{}") => format!("unexpected status {status}"),
-        // Plain words about the request.
+        // A plain message about the request.
         (None, shown) if refusal.status == 400 && !shown.starts_with(['{', '[']) => shown.to_owned(),
         (None, shown) => format!("unexpected status {status}: {shown}"),
     };
@@ -52,7 +52,7 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
     let reported =
         Reported { status: refusal.status, kind, text: &text, says_when: retry_after_ms.is_some() };
     let class = match refusal.status {
-        // No API is there, whatever the status says.
+        // There is no API, whatever the status says.
         ..500 if is_page => FailureClass::InvalidRequest,
         _ => reported.class(),
     };
@@ -87,7 +87,7 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
     failure
 }
 
-/// Puts our words for this kind of failure, the same for every vendor, before the vendor's own.
+/// Adds our text for this class of failure before the vendor's message.
 fn in_our_words(class: FailureClass, said: &str) -> String {
     let ours = match class {
         FailureClass::Quota => "the account has no quota left",
@@ -123,12 +123,12 @@ pub fn no_stream(body: &str, url: &str) -> Option<ModelFailure> {
     })
 }
 
-/// The same request fails again; with a shorter history it may not.
+/// Retrying fails again, unless the history is shorter.
 pub(crate) fn room_helps() -> FailureVerdict {
     FailureVerdict { info: CodexErrorInfo::ContextWindowExceeded, may_retry: true }
 }
 
-/// An error object in the middle of a stream that began well.
+/// An error object within a stream.
 pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
     let is_error = event["type"] == "error"
         || event["object"] == "error"
@@ -148,7 +148,7 @@ pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
     let class = reported.class();
     let said = in_our_words(class, &words.message);
     let failure = match class {
-        // Whatever it is, the stream broke, and may do better the next time.
+        // The stream broke, and a retry may succeed.
         FailureClass::UnexpectedStatus | FailureClass::InternalServerError => {
             let said = in_our_words(FailureClass::InternalServerError, &words.message);
             ModelFailure::new(FailureClass::Stream, said)
@@ -168,12 +168,12 @@ pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
     Some(failure)
 }
 
-/// The model or its provider will not answer this, however often it is asked.
+/// The model or its provider refuses to answer this; retries do not help.
 pub(crate) fn refusal(reason: &str) -> ModelFailure {
     ended_for_good(format!("the model refused: {reason}"))
 }
 
-/// The answer came to the limit of its length. Asked again it would, too, and be paid for again.
+/// The answer reached its length limit. A retry would too, and cost again.
 pub(crate) fn cut(provider: &str, limit: Option<u32>, used: Option<&TokenUsageBreakdown>) -> ModelFailure {
     let key = format!("set model_providers.{provider}.max_output_tokens");
     let used = used.map(|used| format!(" after {} tokens", used.output_tokens)).unwrap_or_default();
@@ -427,12 +427,12 @@ mod tests {
             told("{}", Some(90_000_000)),
             "too many requests: unexpected status 429 Too Many Requests; try again in 25 hours"
         );
-        // Without a header, the body says it. With one, that counts.
+        // Without the header, the body has the delay. With it, the header counts.
         let groq =
             r#"{"error":{"message":"Please try again in 11.054s. Upgrade at https://x/settings/billing"}}"#;
         assert_eq!(limited(groq, None), (TooManyAttempts, true, Some(11_054)));
         assert_eq!(limited(groq, Some(20_000)), (TooManyAttempts, true, Some(20_000)));
-        // Gemini says the same of a minute and of a month; only one of them passes.
+        // Gemini uses the same message for limits per minute and per month; only the former passes.
         let gemini = |details: &str| {
             format!(
                 r#"[{{"error":{{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{details}],

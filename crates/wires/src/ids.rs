@@ -1,5 +1,4 @@
-//! Call ids and tool names in the alphabet of each vendor. The same text always becomes the same id, so a request that
-//! repeats earlier calls repeats their bytes.
+//! Converts call ids and tool names to a vendor's alphabet. Deterministic, so that repeated calls have the same bytes.
 
 use std::borrow::Cow;
 
@@ -8,7 +7,7 @@ use crate::digest::PrefixDigest;
 
 const LONGEST: usize = 64;
 
-/// A call id as the vendor accepts it. One that already fits stays as it is.
+/// A call id in the vendor's form. A valid one is unchanged.
 pub(crate) fn call_id(id: &str, wanted: CallIds) -> Cow<'_, str> {
     match wanted {
         CallIds::Words if is_word(id) => Cow::Borrowed(id),
@@ -29,7 +28,7 @@ pub(crate) fn tool_name(namespace: Option<&str>, name: &str) -> String {
     }
     let plain = whole.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' });
     let plain: String = plain.take(LONGEST - 9).collect();
-    // Names that differ only in what was replaced stay apart.
+    // A hash distinguishes names that differ only in replaced characters.
     format!("{plain}_{:08x}", PrefixDigest::of(whole.as_bytes()).value() as u32)
 }
 

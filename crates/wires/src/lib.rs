@@ -1,5 +1,5 @@
-//! Owns the translation between the one language of the engine (a Responses request, Responses stream events) and what
-//! providers speak: Responses, Chat, Messages. Must not know I/O, retries or keys.
+//! Owns the translation between the engine's format (a Responses request, Responses stream events) and those of
+//! providers: Responses, Chat, Messages. Must not know I/O, retries or keys.
 
 mod answer_check;
 mod blob;
@@ -28,7 +28,7 @@ pub use encoder::{EncodedRequest, Encoder};
 pub use failure::{HttpRefusal, http_failure, no_stream};
 pub use responses_writer::{ResponsesWriter, error_code};
 
-/// A language that providers speak.
+/// A wire format of providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Wire {
     #[default]
@@ -40,7 +40,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// Where requests go below a base URL that ends with the version.
+    /// The path of requests after a base URL that ends with the version.
     pub fn path(self) -> &'static str {
         match self {
             Self::Responses => "/responses",
@@ -49,7 +49,7 @@ impl Wire {
         }
     }
 
-    /// As it is written in `wire_api`.
+    /// The name in `wire_api`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Responses => "responses",
@@ -59,7 +59,7 @@ impl Wire {
     }
 }
 
-/// A request that this wire or provider cannot carry, found before a byte is sent.
+/// A request that this wire or provider does not support, found before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the model provider {provider} cannot take {feature} over the wire `{wire}`")]
 pub struct Unsupported {

@@ -1,5 +1,4 @@
-//! Brings pieces into the order that wires with turns insist on: after calls come their outputs, all of them, and
-//! nothing in between.
+//! Orders pieces for wires with strict turns: calls are followed by all their outputs, with nothing between.
 
 use std::sync::{Arc, Weak};
 
@@ -7,17 +6,17 @@ use model::protocol::ResponseItem;
 
 use crate::piece::{ContentPart, HistoryPiece, NO_OUTPUT, piece};
 
-/// Turns pieces into the bytes of messages, each piece once.
+/// Encodes pieces as messages, each piece once.
 pub(crate) trait MessageWriter: Sized {
     fn write(&mut self, piece: HistoryPiece);
-    /// One that goes on from here into a buffer of its own.
+    /// A writer that continues from here into its own buffer.
     fn tail(&self) -> Self;
 }
 
-/// The messages written so far, and the items they came from. A request that repeats those items continues behind them.
+/// The encoded messages and their items. A request that repeats those items continues after them.
 #[derive(Debug)]
 pub(crate) struct Transcript<W> {
-    /// A weak reference keeps the address from being used again, so equal addresses are equal items.
+    /// A weak reference prevents reuse of the address, so equal addresses mean equal items.
     seen: Vec<Weak<ResponseItem>>,
     order: CallOrder,
     pub(crate) writer: W,
@@ -27,9 +26,9 @@ pub(crate) struct Transcript<W> {
 struct CallOrder {
     /// Calls without an output so far.
     open: Vec<String>,
-    /// An output of these calls has come, so what a model writes next is a new answer.
+    /// These calls have an output, so the model's next text is a new answer.
     answered: bool,
-    /// Wait until every open call has its output.
+    /// Held back until every open call has its output.
     deferred: Vec<HistoryPiece>,
 }
 
@@ -38,13 +37,13 @@ impl<W: MessageWriter> Transcript<W> {
         Self { seen: Vec::new(), order: CallOrder::default(), writer }
     }
 
-    /// Whether these items begin with all that were written.
+    /// Whether these items start with all encoded ones.
     pub(crate) fn continues(&self, input: &[Arc<ResponseItem>]) -> bool {
         self.seen.len() <= input.len()
             && self.seen.iter().zip(input).all(|(seen, item)| seen.as_ptr() == Arc::as_ptr(item))
     }
 
-    /// Writes the items that were not written yet. The error names what cannot be expressed.
+    /// Encodes the new items. The error names what cannot be expressed.
     pub(crate) fn follow(&mut self, input: &[Arc<ResponseItem>]) -> Result<(), &'static str> {
         for item in input.iter().skip(self.seen.len()) {
             if let Some(piece) = piece(item)? {
@@ -55,7 +54,7 @@ impl<W: MessageWriter> Transcript<W> {
         Ok(())
     }
 
-    /// The end of this request, which may differ in the next: outputs that are missing, pieces that wait for them.
+    /// The end of this request, which may differ in the next: missing outputs, and pieces held back.
     pub(crate) fn rest(&self) -> W {
         let mut tail = self.writer.tail();
         let mut order = self.order.clone();
@@ -78,7 +77,7 @@ impl CallOrder {
                     writer.write(piece);
                     self.release(writer);
                 }
-                // Its call waits, or there never was one.
+                // Its call is held back, or does not exist.
                 None if !is_free => self.deferred.push(piece),
                 None => writer.write(orphan(piece)),
             },
@@ -86,7 +85,7 @@ impl CallOrder {
                 self.open.push(call.id.clone());
                 writer.write(piece);
             }
-            // ContentPart of the same answer as the open calls.
+            // Part of the same answer as the open calls.
             HistoryPiece::Assistant(_) | HistoryPiece::Reasoning(_) if is_free || !self.answered => {
                 writer.write(piece);
             }
@@ -105,7 +104,7 @@ impl CallOrder {
     }
 }
 
-/// An output without a call is said by the user.
+/// An output without a call becomes a user message.
 fn orphan(piece: HistoryPiece) -> HistoryPiece {
     match piece {
         HistoryPiece::Output { call_id, mut parts, .. } => {

@@ -1,4 +1,4 @@
-//! Items of the history as the pieces that Chat and Messages are made of.
+//! Items of the history as pieces for Chat and Messages.
 
 use model::protocol::{
     ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, LocalShellAction, ResponseItem,
@@ -18,7 +18,7 @@ pub(crate) enum HistoryPiece {
     Output {
         call_id: String,
         parts: Vec<ContentPart>,
-        /// The call came to nothing.
+        /// The call failed.
         has_failed: bool,
     },
 }
@@ -29,7 +29,7 @@ pub(crate) enum ContentPart {
     Image(String),
 }
 
-/// A call as the engine knows it, under the name it has on the wire.
+/// A call with its name on the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HistoryCall {
     pub(crate) id: String,
@@ -38,10 +38,10 @@ pub(crate) struct HistoryCall {
     pub(crate) arguments: String,
 }
 
-/// Stands for an output that is not there: every call needs one.
+/// The placeholder of a missing output, because every call needs one.
 pub(crate) const NO_OUTPUT: &str = "The call was not finished; it has no output.";
 
-/// `Ok(None)`: nothing that a model of another wire can use. The error names what cannot be expressed.
+/// `Ok(None)`: not useful for a model of another wire. The error names what cannot be expressed.
 pub(crate) fn piece(item: &ResponseItem) -> Result<Option<HistoryPiece>, &'static str> {
     let piece = match item {
         ResponseItem::Message { role, content, .. } => message(role, content),
@@ -82,14 +82,14 @@ pub(crate) fn piece(item: &ResponseItem) -> Result<Option<HistoryPiece>, &'stati
             let parts = output_parts(output);
             let has_failed = match &parts[..] {
                 [ContentPart::Text(text)] => says_failure(text),
-                // With images behind it.
+                // With images after it.
                 [ContentPart::Text(text), ..] => text == "the tool failed:",
                 _ => false,
             };
             HistoryPiece::Output { call_id: call_id.clone(), parts, has_failed }
         }
         ResponseItem::Compaction { .. } => return Err("a summary that only its own provider can read"),
-        // The provider ran these itself; the text that follows says what came of them.
+        // Run by the provider; the following text reports the result.
         ResponseItem::WebSearchCall { .. }
         | ResponseItem::ImageGenerationCall { .. }
         | ResponseItem::ToolSearchCall { .. }
@@ -100,7 +100,7 @@ pub(crate) fn piece(item: &ResponseItem) -> Result<Option<HistoryPiece>, &'stati
     Ok(Some(piece))
 }
 
-/// The text of a developer message at the beginning of a request.
+/// The text of a developer message at the start of a request.
 pub(crate) fn developer_text(item: &ResponseItem) -> Option<String> {
     match item {
         ResponseItem::Message { role, content, .. } if is_developer(role) => Some(joined(content)),
@@ -149,8 +149,7 @@ fn output_parts(output: &FunctionCallOutputBody) -> Vec<ContentPart> {
     }
 }
 
-/// Whether an output says that its call did not run to an end. What a command answers, whatever its exit code, is a
-/// result.
+/// Whether an output reports that its call did not complete. A command's output is a result, whatever its exit code.
 fn says_failure(text: &str) -> bool {
     let begins = FAILED.iter().any(|words| text.starts_with(words));
     // A command that a rule forbids, quoted.
@@ -159,8 +158,8 @@ fn says_failure(text: &str) -> bool {
             && text.lines().next().is_some_and(|line| line.contains("` was rejected: ")))
 }
 
-/// How the outputs of calls begin that were refused, or that could not be read. The record has these texts and nothing
-/// else, and the bytes of a request must not change when a thread is opened again.
+/// The prefixes of outputs of refused or invalid calls. The record contains only these texts, and a request's bytes
+/// must not change when a thread is opened again.
 const FAILED: &[&str] = &[
     "aborted by user",
     "unsupported call: ",
@@ -183,7 +182,7 @@ const FAILED: &[&str] = &[
     "approval policy is ",
 ];
 
-/// The arguments as the object that they have to be. What is no object is kept under a name of its own.
+/// The arguments as an object. Other values are wrapped in one.
 pub(crate) fn arguments_object(text: &str) -> Value {
     if text.trim().is_empty() {
         return json!({});
@@ -194,7 +193,7 @@ pub(crate) fn arguments_object(text: &str) -> Value {
     }
 }
 
-/// A developer message where there is no role for it.
+/// A developer message for wires without that role.
 pub(crate) fn in_tags(text: &str) -> String {
     format!("<developer_message>\n{text}\n</developer_message>")
 }

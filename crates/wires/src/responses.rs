@@ -1,4 +1,4 @@
-//! The Responses wire: what the engine speaks, with the bytes of earlier items kept.
+//! The Responses wire: the engine's own format, with cached bytes of earlier items.
 
 use std::sync::{Arc, Weak};
 
@@ -23,7 +23,7 @@ impl ResponsesEncoder {
         self.bytes.len()
     }
 
-    /// The fields in the order of [`RequestBody`], byte for byte as it would be written whole.
+    /// The fields in the order of [`RequestBody`], with the same bytes as a plain serialisation.
     pub(crate) fn encode(
         &mut self,
         request: &RequestBody,
@@ -34,7 +34,7 @@ impl ResponsesEncoder {
         }
         self.follow(&request.input);
         let frame = serde_json::to_vec(&without_input(request))?;
-        // `model` and `instructions` come before `input`, whose place is found by writing them again.
+        // `model` and `instructions` precede `input`, whose position is found by encoding them again.
         let mut head = Vec::with_capacity(frame.len());
         head.push(b'{');
         json::field(&mut head, "model", &request.model);
@@ -66,7 +66,7 @@ impl ResponsesEncoder {
     }
 }
 
-/// Reasoning that another wire made says nothing to a provider of this one, which would refuse it.
+/// Reasoning of another wire, which a provider of this one would refuse.
 fn is_foreign(item: &ResponseItem) -> bool {
     matches!(item, ResponseItem::Reasoning { encrypted_content: Some(text), .. } if blob::is_ours(text))
 }
@@ -92,8 +92,7 @@ fn without_input(request: &RequestBody) -> RequestBody {
 
 pub(crate) const CLOSED_EARLY: &str = "stream closed before response.completed";
 
-/// Only the end of a response must be right; of the rest, what cannot be read is passed over, as providers add to it all
-/// the time.
+/// Only the end of a response must be valid; other unparsable events are ignored, because providers add new ones.
 pub(crate) fn decode(text: &str) -> Option<StreamEvent> {
     match parse_event(text) {
         Ok(None) if text.contains("\"error\"") => {

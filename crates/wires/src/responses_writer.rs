@@ -1,4 +1,4 @@
-//! Stream events written as a Responses stream again, for programs that speak nothing else.
+//! Encodes stream events as a Responses stream, for programs that use this format only.
 
 use model::protocol::{ResponseItem, TokenUsageBreakdown};
 use model::{FailureClass, ModelFailure, StreamEvent};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 pub struct ResponsesWriter {
     model: String,
     id: String,
-    /// Items that are over.
+    /// Completed items.
     output: Vec<Value>,
-    /// The item under way, and whether its text has begun.
+    /// The current item, and whether its text has started.
     open: Option<OpenItem>,
     sequence: usize,
 }
@@ -23,12 +23,12 @@ struct OpenItem {
 }
 
 impl ResponsesWriter {
-    /// `id` names the response until its own id is known, which some wires tell at the end.
+    /// `id` is used until the response's own id is known, which some wires send at the end.
     pub fn new(model: &str, id: &str) -> Self {
         Self { model: model.to_owned(), id: id.to_owned(), output: Vec::new(), open: None, sequence: 0 }
     }
 
-    /// The data of the events that one event becomes.
+    /// The data of the events for one event.
     pub fn push(&mut self, event: &StreamEvent, out: &mut Vec<Value>) {
         match event {
             StreamEvent::Opened(_) => {
@@ -67,7 +67,7 @@ impl ResponsesWriter {
         }
     }
 
-    /// The end of a response that failed in its middle.
+    /// Ends a response that failed.
     pub fn fail(&mut self, failure: &ModelFailure, out: &mut Vec<Value>) {
         let mut response = self.response("failed", failure.spent.as_ref());
         response["error"] = json!({ "code": error_code(failure), "message": failure.message });
@@ -93,7 +93,7 @@ impl ResponsesWriter {
     fn end(&mut self, item: &ResponseItem, out: &mut Vec<Value>) {
         if self.open.is_none() {
             self.begin(item, out);
-            self.tell_call(item, out);
+            self.write_call(item, out);
         }
         let shown = self.shown(item, "completed");
         if self.open.as_ref().is_some_and(|open| open.has_text) {
@@ -110,8 +110,8 @@ impl ResponsesWriter {
         self.open = None;
     }
 
-    /// Calls come whole; clients that put them together from pieces get one piece.
-    fn tell_call(&mut self, item: &ResponseItem, out: &mut Vec<Value>) {
+    /// Calls are complete; clients that assemble them get one piece.
+    fn write_call(&mut self, item: &ResponseItem, out: &mut Vec<Value>) {
         let (kind, field, text) = match item {
             ResponseItem::FunctionCall { arguments, .. } => {
                 ("function_call_arguments", "arguments", arguments)
@@ -125,7 +125,7 @@ impl ResponsesWriter {
         self.emit(&format!("response.{kind}.done"), place, out);
     }
 
-    /// The item with an id and a status, which clients of the API rely on.
+    /// The item with id and status, which clients of the API expect.
     fn shown(&self, item: &ResponseItem, status: &str) -> Value {
         let mut shown = serde_json::to_value(item).unwrap_or_default();
         if let Some(fields) = shown.as_object_mut() {
@@ -134,7 +134,7 @@ impl ResponsesWriter {
             if !fields.get("id").is_some_and(Value::is_string) {
                 fields.insert("id".to_owned(), json!(open().unwrap_or_else(made)));
             }
-            // Sent back as it came: a call of this kind has a status only where the provider gave it one.
+            // Unchanged: a call of this kind has a status only if the provider gave it one.
             if !matches!(item, ResponseItem::CustomToolCall { status: None, .. }) {
                 fields.insert("status".to_owned(), json!(status));
             }
@@ -172,7 +172,7 @@ impl ResponsesWriter {
     }
 }
 
-/// The code under which clients of the Responses API know a failure.
+/// The failure's code in the Responses API.
 pub fn error_code(failure: &ModelFailure) -> &'static str {
     match failure.class {
         FailureClass::ContextWindow => "context_length_exceeded",

@@ -1,9 +1,9 @@
-//! JSON schemas within the limits of vendors.
+//! Adapts JSON schemas to vendors' limits.
 
 use serde_json::{Map, Value, json};
 
-/// A schema of an object, without alternatives at its root: some vendors refuse both. The alternatives are merged into
-/// one object whose properties are all optional but those that every alternative needs; the tool itself checks the rest.
+/// An object schema without alternatives at its root: some vendors refuse both. The alternatives are merged into one
+/// object in which only properties required by every alternative are required; the tool itself checks the rest.
 pub(crate) fn with_object_root(schema: &Value) -> Value {
     let Some(root) = schema.as_object() else { return empty() };
     let mut root = root.clone();
@@ -24,7 +24,7 @@ pub(crate) fn with_object_root(schema: &Value) -> Value {
         }
         merge(&mut root, &alternatives, keyword == "allOf");
     }
-    // An enumeration or a negation at the root says nothing about an object that the tool does not check.
+    // An enumeration or a negation at the root; the tool checks it.
     root.remove("not");
     root.remove("enum");
     root.insert("type".to_owned(), json!("object"));
@@ -32,10 +32,10 @@ pub(crate) fn with_object_root(schema: &Value) -> Value {
     Value::Object(root)
 }
 
-/// References that are followed from one to the next; more go in a circle.
+/// Limit of consecutive references, against cycles.
 const MOST_HOPS: usize = 8;
 
-/// The part of the schema that a local reference stands for.
+/// The target of a local reference.
 fn target<'a>(schema: &'a Value, reference: &Value, hops: usize) -> Option<&'a Value> {
     let place = reference["$ref"].as_str()?.strip_prefix('#').filter(|place| !place.is_empty())?;
     let found = schema.pointer(place)?;
@@ -46,10 +46,10 @@ fn target<'a>(schema: &'a Value, reference: &Value, hops: usize) -> Option<&'a V
     }
 }
 
-/// Names of tables of parts that are referred to.
+/// Names of definition tables.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
-/// An object with this schema as its one property, where every local reference still finds what it stands for.
+/// An object with this schema as its only property, with valid local references.
 pub(crate) fn as_property(schema: &Value, name: &str) -> Value {
     let mut inner = schema.clone();
     refer_below(&mut inner, &format!("#/properties/{name}"));
@@ -63,7 +63,7 @@ pub(crate) fn as_property(schema: &Value, name: &str) -> Value {
     root
 }
 
-/// References to anything but the tables, which are lifted to the new root, begin there.
+/// Rewrites references, except those to the tables, which are moved to the new root.
 fn refer_below(schema: &mut Value, place: &str) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(|item| refer_below(item, place)),
@@ -130,7 +130,7 @@ fn merge(root: &mut Map<String, Value>, alternatives: &[Value], all_apply: bool)
     }
 }
 
-/// Whether a schema refers to itself, by whatever way round. Structured output takes none that do.
+/// Whether a schema refers to itself, directly or indirectly. Structured output refuses that.
 pub(crate) fn is_recursive(schema: &Value) -> bool {
     let mut references = Vec::new();
     collect_references(schema, &mut references);
@@ -168,7 +168,7 @@ fn collect_references<'a>(schema: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Keywords that bound values, which structured output refuses: told in the description instead.
+/// Keywords with bounds, which structured output refuses: added to the description instead.
 const BOUNDS: &[&str] = &[
     "minimum",
     "maximum",
@@ -184,7 +184,7 @@ const BOUNDS: &[&str] = &[
     "maxProperties",
 ];
 
-/// A schema for structured output: objects are closed, bounds are said in words.
+/// A schema for structured output: objects are closed, bounds are in the description.
 pub(crate) fn closed(schema: &Value) -> Value {
     match schema {
         Value::Array(items) => Value::Array(items.iter().map(closed).collect()),

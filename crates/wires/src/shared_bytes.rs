@@ -1,11 +1,11 @@
-//! The bytes of a history: written once, and part of every later request without being copied.
+//! The bytes of a history: encoded once, and shared by later requests without a copy.
 
 use bytes::Bytes;
 
-/// Bytes that only grow.
+/// Append-only bytes.
 #[derive(Debug, Default)]
 pub(crate) struct SharedBytes {
-    /// One after the other, each at least twice as long as the next, so that there are few.
+    /// Each at least twice as long as the next, so that there are few.
     parts: Vec<Bytes>,
     len: usize,
 }

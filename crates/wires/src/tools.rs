@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{ids, schema};
 
-/// A tool as Chat and Messages know it.
+/// A tool for Chat and Messages.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Function {
     pub(crate) name: String,
@@ -16,7 +16,7 @@ pub(crate) struct Function {
     pub(crate) parameters: Value,
 }
 
-/// The meaning of a name on the wire.
+/// The tool of a wire name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolTarget {
     Function {
@@ -27,14 +27,14 @@ pub(crate) enum ToolTarget {
     Freeform {
         name: String,
     },
-    /// No tool: an answer held to a schema, where only calls can be.
+    /// Not a tool: a structured answer on a wire with calls only.
     StructuredAnswer,
 }
 
-/// From names on the wire to the tools that were offered.
+/// From wire names to the offered tools.
 pub(crate) type Targets = Arc<BTreeMap<String, ToolTarget>>;
 
-/// The functions and what their names stand for. The error names a tool that only its own provider can run.
+/// The functions and the tools of their names. The error names a tool that only its own provider can run.
 pub(crate) fn functions(tools: &[Arc<Value>]) -> Result<(Vec<Function>, Targets), String> {
     let mut functions = Vec::new();
     let mut targets = BTreeMap::new();
@@ -76,7 +76,7 @@ fn add(
     Ok(())
 }
 
-/// Offers an answer held to a schema as a tool that has to be called.
+/// Offers a structured answer as a tool that must be called.
 pub(crate) fn with_structured_answer(
     functions: &mut Vec<Function>,
     targets: Targets,
@@ -116,7 +116,7 @@ fn freeform_schema() -> Value {
     })
 }
 
-/// A grammar the provider cannot enforce is told instead.
+/// A grammar that the provider cannot enforce is added to the description.
 fn grammar(tool: &Value) -> String {
     match tool["format"]["definition"].as_str() {
         Some(grammar) => format!("\n\nThe input must follow this grammar:\n{grammar}"),
@@ -147,7 +147,7 @@ pub(crate) fn call_item(
             arguments,
             call_id,
         },
-        // A tool that was not offered: the engine says so to the model.
+        // A tool that was not offered: the engine reports this to the model.
         Some(ToolTarget::StructuredAnswer) | None => ResponseItem::FunctionCall {
             id: None,
             name: wire_name.to_owned(),
@@ -158,7 +158,7 @@ pub(crate) fn call_item(
     }
 }
 
-/// Models that do not keep to the schema write the text itself, or under another name.
+/// Models that ignore the schema send the plain text, or use another name.
 fn freeform_input(arguments: String) -> String {
     match serde_json::from_str::<Map<String, Value>>(&arguments) {
         Ok(mut object) => match object.remove("input") {

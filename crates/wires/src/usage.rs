@@ -1,4 +1,4 @@
-//! Tokens where a server gives no count: about four bytes are one.
+//! Token estimates for servers that send no counts: about four bytes per token.
 
 use model::RequestBody;
 use model::protocol::{ResponseItem, TokenUsageBreakdown};
@@ -6,7 +6,7 @@ use model::protocol::{ResponseItem, TokenUsageBreakdown};
 use crate::piece::{ContentPart, HistoryPiece, piece};
 
 const BYTES_PER_TOKEN: usize = 4;
-/// An image counts as much, whatever its encoding weighs.
+/// An inline image counts as this many bytes, whatever the size of its encoding.
 const IMAGE_BYTES: usize = 7_373;
 
 /// Marked as an estimate.
@@ -43,7 +43,7 @@ fn weight(piece: &HistoryPiece) -> usize {
     match piece {
         HistoryPiece::User(parts) | HistoryPiece::Output { parts, .. } => of_parts(parts),
         HistoryPiece::Developer(text) | HistoryPiece::Assistant(text) => text.len(),
-        // The base64 of a block that is read as it is.
+        // The block is base64, and sent back decoded.
         HistoryPiece::Reasoning(text) => text.len() * 3 / 4,
         HistoryPiece::Call(call) => call.name.len() + call.arguments.len(),
     }

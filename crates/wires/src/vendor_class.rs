@@ -1,4 +1,4 @@
-//! The class of a vendor's failure, by its status, its code and its words.
+//! Classifies a vendor's failure by its status, code and message.
 
 use model::{FailureClass, requested_delay};
 use serde_json::Value;
@@ -6,13 +6,13 @@ use serde_json::Value;
 /// A failure as a vendor reports it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reported<'a> {
-    /// 0 where none is known.
+    /// 0 if unknown.
     pub(crate) status: u16,
     /// The vendor's code, in lower case.
     pub(crate) kind: &'a str,
     /// The vendor's sentence, in lower case.
     pub(crate) text: &'a str,
-    /// The vendor says how long to wait.
+    /// The vendor names a delay.
     pub(crate) says_when: bool,
 }
 
@@ -35,7 +35,7 @@ impl Reported<'_> {
             (_, "authentication_error" | "permission_error" | "invalid_api_key") | (401 | 403, _) => {
                 FailureClass::Unauthorized
             }
-            // Gemini says so with 400.
+            // Gemini uses 400 for this.
             (400, _) if self.says(BAD_KEY) => FailureClass::Unauthorized,
             (413, _) | (_, "request_too_large") => FailureClass::ContextWindow,
             (400 | 404 | 405 | 422, _) | (_, "invalid_request_error" | "not_found_error") => {
@@ -58,8 +58,8 @@ impl Reported<'_> {
             || self.text.contains("throttlingexception")
     }
 
-    /// Limits by the minute are reported in words of size ("too many tokens") and of money ("see your billing settings"),
-    /// so the code counts, and then whether there is something to wait for.
+    /// Limits per minute are reported with words about size ("too many tokens") and money ("see your billing
+    /// settings"), so the code counts, and then whether a delay is named.
     fn class_of_limit(&self) -> FailureClass {
         match self.kind {
             "context_length_exceeded" => FailureClass::ContextWindow,
@@ -71,8 +71,8 @@ impl Reported<'_> {
         }
     }
 
-    /// Whether the model is not there, or not for this account. Parameters and tools that a model does not take are
-    /// reported in nearly the same words, so these have to be about the model itself.
+    /// Whether the model does not exist, or not for this account. Unsupported parameters and tools are reported in
+    /// similar words, so the message must be about the model itself.
     pub(crate) fn is_unknown_model(&self, model: &str) -> bool {
         let Self { status, kind, text, .. } = *self;
         let (text, model) = (text.replace(['`', '\'', '"'], ""), model.to_ascii_lowercase());
@@ -133,7 +133,7 @@ const IS_MISSING: &[&str] = &[
     " has been decommissioned",
 ];
 
-/// How vendors say that an input does not fit.
+/// Vendors' messages about too long inputs.
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
     "prompt is too long",
@@ -148,7 +148,7 @@ const TOO_LONG: &[&str] = &[
     "reduce the length",
 ];
 
-/// How vendors say that nothing is left to pay with.
+/// Vendors' messages about missing credit.
 const NO_MONEY: &[&str] = &[
     "insufficient_quota",
     "credit balance is too low",
@@ -166,7 +166,7 @@ const OVERLOADED: &[&str] = &["overloaded", "slow_down", "service_unavailable"];
 
 const BAD_KEY: &[&str] = &["api key not valid", "api_key_invalid", "invalid api key", "incorrect api key"];
 
-/// How long the body of a refusal asks to wait, in milliseconds: a field of Google's, or a sentence.
+/// The delay in an error body, in milliseconds: a field of Google's, or a sentence.
 pub(crate) fn wait_in(body: &Value, message: &str) -> Option<u64> {
     let error = if body.is_array() { &body[0]["error"] } else { &body["error"] };
     let details = error["details"].as_array().into_iter().flatten();

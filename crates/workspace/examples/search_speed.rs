@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use oarlock_workspace::{SearchEvent, SearchReports, SearchSession};
 
 const FILES: usize = 100_000;
-/// The promise: first matches within this time of a keystroke.
+/// The target: first matches within this time after a keystroke.
 const LIMIT: Duration = Duration::from_millis(30);
 const TYPED: [&str; 4] = ["handlers", "src/main", "zzzq", "te st rs"];
 
@@ -39,7 +39,7 @@ async fn main() {
     assert!(worst <= LIMIT, "the first matches took {worst:?}");
 }
 
-/// When the first report on a query came, and when it was complete.
+/// The times of a query's first report and of its completion.
 async fn wait(reports: &mut SearchReports, wanted: &str) -> (Instant, Instant) {
     let mut first = None;
     loop {

@@ -11,47 +11,47 @@ use parking_lot::Mutex;
 
 use crate::ReadProblem;
 
-/// Describes processes, this one and the environment it was started with included.
+/// Describes processes, including this one and its initial environment.
 const PROCESSES: &str = "/proc";
 
-/// How many files beneath hidden folders are compared with a file that has several names.
+/// Limit of files inside hidden folders that are compared with a file with several names.
 const MAX_COMPARED: usize = 50_000;
 
-/// The same limits that commands of the thread have.
+/// The same limits as those of the thread's commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Only what is in these folders. None: everything.
+    /// Only paths in these folders. None: everything.
     pub readable: Option<Vec<PathBuf>>,
-    /// Not these, nor what is beneath them.
+    /// Not these, nor their contents.
     pub hidden: Vec<PathBuf>,
-    /// The paths beneath hidden folders that can be read all the same. The nearest of both above a file decides.
+    /// Paths inside hidden folders that are readable nevertheless. The nearest of both above a file decides.
     pub shown: Vec<PathBuf>,
 }
 
-/// The limits with their links resolved, which happens once and only when something is opened. The default is none.
+/// The limits with resolved links. Resolved once, when something is first opened. The default has no limits.
 #[derive(Debug, Default)]
 pub(crate) struct AccessLimits {
     access: Option<Access>,
     resolved: OnceLock<Arc<ResolvedPaths>>,
 }
 
-/// The limits that were resolved last, and when. One request makes several readers with the same limits.
+/// The last resolved limits, with their time. One request makes several readers with the same limits.
 static LAST: Mutex<Option<(Instant, Access, Arc<ResolvedPaths>)>> = Mutex::new(None);
 
-/// How long they stand for others with the same paths. Links among hidden places are the user's own.
+/// How long they are reused for the same paths. Links among hidden places are the user's own.
 const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct ResolvedPaths {
     readable: Option<Vec<PathBuf>>,
-    /// The hidden paths and the shown ones, and whether each is hidden.
+    /// Hidden and shown paths; the value says which.
     places: HashMap<PathBuf, bool>,
-    /// Device and number of the hidden paths, which may have other names.
+    /// Device and inode of the hidden paths, which may have other names.
     hidden_ids: Vec<(u64, u64)>,
     hidden_files: OnceLock<HiddenFiles>,
 }
 
-/// Device and number of the files beneath hidden folders.
+/// Device and inode of the files inside hidden folders.
 #[derive(Debug)]
 struct HiddenFiles {
     ids: HashSet<(u64, u64)>,
@@ -68,7 +68,7 @@ impl AccessLimits {
         Some(self.resolved.get_or_init(|| ResolvedPaths::shared(access)))
     }
 
-    /// Whether a path without links may be read, as far as its name shows.
+    /// Whether a resolved path may be read, judged by its name.
     pub(crate) fn check_path(&self, real: &Path) -> Result<(), ReadProblem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
         if limits.hides(real) || real.starts_with(PROCESSES) {
@@ -81,8 +81,8 @@ impl AccessLimits {
         }
     }
 
-    /// Whether what is open is something hidden under another name. Where there is too much that is hidden to tell, a
-    /// strict check takes any file with several names for hidden.
+    /// Whether an open file is a hidden one under another name. If there are too many hidden files to compare, a strict
+    /// check treats any file with several names as hidden.
     pub(crate) fn check_identity(&self, opened: &Metadata, is_strict: bool) -> Result<(), ReadProblem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
         let id = (opened.dev(), opened.ino());
@@ -116,13 +116,13 @@ impl ResolvedPaths {
         }
     }
 
-    /// Asked of every file of a search, so the number of places must not matter.
+    /// Called for every file of a search, so the number of places must not matter.
     fn hides(&self, real: &Path) -> bool {
         real.ancestors().find_map(|above| self.places.get(above)).copied().unwrap_or(false)
     }
 
-    /// Whether a file is beneath a hidden folder under another name. Only files with more than one name get here, and
-    /// those are rare.
+    /// Whether a file is in a hidden folder under another name. Only called for files with several names, which are
+    /// rare.
     fn has_hidden_name(&self, id: (u64, u64), is_strict: bool) -> bool {
         let known = self.hidden_files.get_or_init(|| self.files_beneath_hidden());
         known.ids.contains(&id) || is_strict && !known.is_complete
@@ -145,7 +145,7 @@ impl ResolvedPaths {
                 }
                 match entry.metadata() {
                     Ok(metadata) if metadata.is_dir() => queue.push(entry.path()),
-                    // Also those with one name: another may be made before this is asked again.
+                    // Also files with one name: another may be added before the next check.
                     Ok(metadata) if self.hides(&entry.path()) => {
                         found.ids.insert((metadata.dev(), metadata.ino()));
                     }
@@ -157,7 +157,7 @@ impl ResolvedPaths {
     }
 }
 
-/// A link among what is shown shows nothing of what it leads to: anybody could have put it there.
+/// A link in a shown folder does not make its target readable: a command could have put it there.
 fn places(access: &Access) -> HashMap<PathBuf, bool> {
     let is_plain = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
     let shown: Vec<PathBuf> = access.shown.iter().filter(is_plain).cloned().collect();
@@ -165,11 +165,11 @@ fn places(access: &Access) -> HashMap<PathBuf, bool> {
     shown.chain(both_names(&access.hidden).into_iter().map(|path| (path, true))).collect()
 }
 
-/// Each path as given and without links.
+/// Each path as given and resolved.
 fn both_names(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut names = Vec::with_capacity(paths.len());
     for path in paths {
-        // Most hidden places are not there, and asking that costs less than following them.
+        // Most hidden places do not exist, and checking that is cheaper than resolving.
         if fs::symlink_metadata(path).is_ok()
             && let Ok(real) = fs::canonicalize(path)
             && real != *path

@@ -1,10 +1,10 @@
-//! Why a file is not read. Every error names the path.
+//! Errors of reading files. Every error names the path.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A path that was not read, and why.
+/// A path that was not read, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct ReadError {
@@ -13,7 +13,7 @@ pub struct ReadError {
     pub problem: ReadProblem,
 }
 
-/// The reason why a path was not read, in words that read well behind the path.
+/// The reason, worded to follow the path.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadProblem {
     #[error("it leads out of the project {}", .0.display())]
@@ -34,7 +34,7 @@ pub enum ReadProblem {
     Replaced,
     #[error("it could not be read within {} seconds", .0.as_secs())]
     TimedOut(Duration),
-    /// How many there are.
+    /// Their number.
     #[error("an earlier read has not returned; the file system seems to hang")]
     Stuck(usize),
     #[error("{0}")]
@@ -54,13 +54,13 @@ impl ReadError {
         Self { path: path.to_owned(), problem: problem.into() }
     }
 
-    /// Whether there is nothing at the path at all.
+    /// Whether the path does not exist.
     pub fn is_missing(&self) -> bool {
         let ReadProblem::Io(error) = &self.problem else { return false };
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }
 
-    /// Whether reading is refused: to this thread, or because it leads out of the project.
+    /// Whether reading is refused: for this thread, or because the path leads out of the project.
     pub fn is_refused(&self) -> bool {
         matches!(
             self.problem,
@@ -68,7 +68,7 @@ impl ReadError {
         )
     }
 
-    /// The reason alone, for where the path is named anyway.
+    /// Only the reason, for callers that name the path themselves.
     pub fn into_io(self) -> io::Error {
         let kind = match self.problem {
             ReadProblem::Io(error) => return error,

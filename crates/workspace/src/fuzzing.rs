@@ -7,13 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{Access, FileVisitor, FileWalk, NameFilter, Reader};
 
-/// The text that no reading may bring to light.
+/// The text that must never be read.
 const SECRET: &str = "this must not be read";
 
-/// Builds the tree that the bytes describe beneath `folder`, which must be empty, and reads every path they name.
-/// Panics when something outside the project or something hidden was read. One line each: `f PATH TEXT` a file, `d
-/// PATH` a folder, `l PATH TARGET` a link, `h PATH TARGET` a hard link, `r PATH` a path to read, `s PATH` a folder to
-/// list, `w GLOB` a walk of all files that match.
+/// Builds the tree that the bytes describe in `folder`, which must be empty, and reads every path they name. Panics if
+/// something outside the project or something hidden was read. One entry per line: `f PATH TEXT` a file, `d PATH` a
+/// folder, `l PATH TARGET` a link, `h PATH TARGET` a hard link, `r PATH` a path to read, `s PATH` a folder to list, `w
+/// GLOB` a walk of all matching files.
 pub fn tree(bytes: &[u8], folder: &Path) {
     let (project, outside, hidden) =
         (folder.join("project"), folder.join("outside"), folder.join("project/hidden"));
@@ -37,12 +37,12 @@ fn act(what: &[u8], path: &[u8], rest: &[u8], project: &Path, reader: &Reader) {
     let given = Path::new(std::ffi::OsStr::from_bytes(path));
     let target = Path::new(std::ffi::OsStr::from_bytes(rest));
     let place = kept_inside(project, given);
-    // Whether it can be made does not matter: whatever tree comes of it is read.
+    // Entries that cannot be created are skipped.
     let _ = match what {
         b"f" => fs::write(&place, [b"x", rest].concat()),
         b"d" => fs::create_dir_all(&place),
         b"l" => symlink(target, &place),
-        // A hard link of something outside is a file of the project like any other.
+        // A hard link to a file outside is a normal file of the project.
         b"h" => match fs::canonicalize(project.join(target)) {
             Ok(real) if reader.root().is_some_and(|root| real.starts_with(root)) => {
                 fs::hard_link(real, &place)
@@ -100,7 +100,7 @@ impl FileVisitor for Looker<'_> {
     fn pass_over(&self) {}
 }
 
-/// Where something is made: never outside the project, whatever its path says. Links on the way are not followed.
+/// The place of an entry: never outside the project, whatever its path. Links are not followed.
 fn kept_inside(project: &Path, path: &Path) -> PathBuf {
     let mut place = project.to_owned();
     for part in path.components() {
@@ -111,8 +111,7 @@ fn kept_inside(project: &Path, path: &Path) -> PathBuf {
             place.push(name);
         }
     }
-    // A file beneath the hidden folder would be one that may not be read, and one that is a link would be written
-    // through.
+    // Nothing is created in the hidden folder, or through a link.
     let is_taken = fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink());
     if is_taken || place.starts_with(project.join("hidden")) { project.to_owned() } else { place }
 }

@@ -1,4 +1,4 @@
-//! The contents of the AGENTS.md files: the user's own, then the project's from its root down to the working directory.
+//! The contents of the AGENTS.md files: the user's own, then the project's from its root to the working directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,19 @@ use crate::error::ReadError;
 use crate::marker::is_marker;
 use crate::reader::Reader;
 
-/// In each directory the first of these that exists counts; configured names come after them.
+/// In each directory the first existing one of these counts; configured names follow.
 const FILENAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
-/// Stands between the user's instructions and the project's.
+/// Separates the user's instructions from the project's.
 const SEPARATOR: &str = "\n\n--- project-doc ---\n\n";
 
-/// The most that is read of the user's own file.
+/// Limit of the user's own file.
 const MAX_GLOBAL_BYTES: u64 = 1 << 20;
 
 /// How project instructions are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstructionOptions {
-    /// The most bytes of all project files together. None are read at 0.
+    /// Limit of all project files together, in bytes. 0 reads none.
     pub max_bytes: u64,
     /// Other names for AGENTS.md.
     pub fallback_filenames: Vec<String>,
@@ -34,8 +34,8 @@ impl Default for InstructionOptions {
     }
 }
 
-/// All instructions that hold in `cwd`, joined. Files that cannot be read are passed over, and the log says so. Those
-/// of the project are read by the thread's reader and only beneath its root: what a file there says goes to the model.
+/// All instructions for `cwd`, joined. Unreadable files are skipped and logged. Project files are read by the thread's
+/// reader and only inside the project's root, because their contents go to the model.
 pub fn read_instructions(
     homes: &[PathBuf],
     cwd: &Path,
@@ -48,12 +48,12 @@ pub fn read_instructions(
     }
 }
 
-/// The user's own alone, where the project's files are not on this machine.
+/// Only the user's own, if the project's files are not on this machine.
 pub fn read_global_instructions(homes: &[PathBuf]) -> Option<Arc<str>> {
     global(homes).map(Into::into)
 }
 
-/// The first file with something in it. Our own folder comes after one we share.
+/// The first file with content. Our own folder comes after a shared one.
 fn global(homes: &[PathBuf]) -> Option<String> {
     let mut files = homes.iter().flat_map(|home| FILENAMES.iter().map(|name| home.join(name)));
     files.find_map(|file| {
@@ -92,7 +92,7 @@ fn from_root<'a>(cwd: &'a Path, markers: &[String]) -> Vec<&'a Path> {
     dirs
 }
 
-/// A link counts wherever it leads: one that leads nowhere hides the names after it.
+/// A link counts whatever its target: a dangling one hides the names after it.
 fn file_in(dir: &Path, options: &InstructionOptions) -> Option<PathBuf> {
     let more = options.fallback_filenames.iter().map(String::as_str).filter(|name| !name.trim().is_empty());
     FILENAMES.into_iter().chain(more).map(|name| dir.join(name)).find(|path| {
@@ -123,7 +123,7 @@ mod tests {
 
     type Files<'a> = &'a [(&'a str, &'a str)];
 
-    /// Files by path, with `home/` and the project `p/` in it; a path that ends in `/` is a directory.
+    /// Files by path, with `home/` and the project `p/` in it; a path with a trailing `/` is a directory.
     fn tree(files: Files<'_>) -> TempDir {
         let dir = tempfile::tempdir().expect("a directory");
         for made in ["home", "own", "p/a/b"] {
@@ -173,7 +173,7 @@ mod tests {
                 &[("p/.git/", ""), ("p/a/.git", "gitdir: x"), ("p/AGENTS.md", "r"), ("p/a/AGENTS.md", "m")],
                 Some("m"),
             ),
-            // The override replaces its neighbour, also when it is blank.
+            // The override replaces the other file, even if it is blank.
             (&[("p/a/b/AGENTS.override.md", "o"), ("p/a/b/AGENTS.md", "n")], Some("o")),
             (&[("p/a/b/AGENTS.override.md", " "), ("p/a/b/AGENTS.md", "n")], None),
             // A directory of that name is no file.
@@ -219,7 +219,7 @@ mod tests {
             (3, project("123")),
             (5, project("12345")),
             (7, project("12345\n\n67")),
-            // Cut in the middle of a character.
+            // Cut inside a character.
             (9, project("12345\n\n678\u{fffd}")),
             (10, project("12345\n\n678é")),
             (1_000, project("12345\n\n678é")),
@@ -257,9 +257,9 @@ mod tests {
         assert_eq!(read_in(&dir, "short", &default).as_deref(), Some("root\n\nn"));
     }
 
-    /// The key of the server under a name in the project, in every way there is to give it one.
+    /// A hidden key file under a name in the project, by every kind of link.
     #[test]
-    fn what_is_hidden_is_never_instructions() {
+    fn hidden_files_are_never_instructions() {
         let dir = tree(&[("home/credentials.json", "secret"), ("p/.git/", "")]);
         let secret = dir.path().join("home/credentials.json");
         let default = InstructionOptions::default();
@@ -269,7 +269,7 @@ mod tests {
         fs::remove_file(&file).expect("removed");
         symlink("../home/credentials.json", &file).expect("linked");
         assert_eq!(read_in(&dir, "p", &default), None);
-        // Also where the home is part of the project.
+        // Also if the home is part of the project.
         fs::create_dir(dir.path().join(".git")).expect("made");
         fs::remove_dir(dir.path().join("p/.git")).expect("removed");
         assert_eq!(read_in(&dir, "p", &default), None);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
+    fn a_pipe_does_not_block() {
         let dir = tree(&[("p/.git/", ""), ("p/AGENTS.md", "root")]);
         let pipe = dir.path().join("p/a/b/AGENTS.md");
         assert!(std::process::Command::new("mkfifo").arg(pipe).status().expect("run").success());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_has_no_instructions() {
+    fn a_missing_directory_has_no_instructions() {
         let dir = tree(&[]);
         assert_eq!(read_in(&dir, "gone", &InstructionOptions::default()), None);
     }

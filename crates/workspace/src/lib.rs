@@ -1,7 +1,6 @@
-//! Owns the one reader: how a file is opened and read on behalf of a thread, so that nothing outside the project, outside
-//! the readable roots or hidden is read, nothing blocks and nothing is read without a bound. Owns as well what clients do
-//! with files by themselves: reading, writing, copying, watching and searching them.
-//! Must not know configuration, sandboxes or what the files are read for: callers hand in plain paths.
+//! Owns the reader of files for threads: it reads nothing outside the project or the readable roots, nothing hidden,
+//! never blocks and limits every read. Also owns the file operations of clients: reading, writing, copying, watching
+//! and searching. Must not know configuration, sandboxes or the purpose of a read: callers pass plain paths.
 
 mod access;
 mod error;

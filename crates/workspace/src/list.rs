@@ -13,10 +13,10 @@ use crate::open::io_error;
 /// The entries of a folder, in no particular order.
 #[derive(Debug)]
 pub struct Listing {
-    /// Without links.
+    /// The resolved path.
     pub folder: PathBuf,
     pub entries: Vec<Entry>,
-    /// Whether these are all.
+    /// Whether the list is complete.
     pub is_complete: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct Entry {
     pub kind: EntryKind,
 }
 
-/// Of an entry itself; links are not followed.
+/// The type of the entry itself; links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     File,
@@ -60,7 +60,7 @@ pub(crate) fn list(opened: OwnedFd, folder: PathBuf, max: usize) -> Result<Listi
     Ok(Listing { folder, entries, is_complete })
 }
 
-/// Hands over one entry after the other, until `take` says that it wants no more.
+/// Passes each entry to `take` until it returns false.
 pub(crate) fn each_entry(opened: OwnedFd, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), ReadProblem> {
     let at = opened.try_clone()?;
     for entry in Dir::new(opened).map_err(io_error)? {

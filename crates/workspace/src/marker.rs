@@ -7,9 +7,9 @@ use std::path::Path;
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Whether something marks the root of a project. In a folder that everybody writes to, such as /tmp, anybody could have put
-/// it there to have a say about all folders below. While commands run, the sandbox puts sticky, empty folders where names
-/// are protected that do not exist; they mark nothing.
+/// Whether this marks the root of a project. Not in folders that everyone can write, such as /tmp, where another user
+/// could have put it to influence all folders below. The sandbox's placeholders for protected names, which are sticky
+/// empty folders, do not count.
 pub fn is_marker(marker: &Path) -> bool {
     let is_placeholder = |found: &fs::Metadata| found.is_dir() && found.mode() & STICKY != 0;
     let is_everybodys = |folder: &Path| {

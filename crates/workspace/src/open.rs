@@ -1,4 +1,4 @@
-//! Opening without side effects: first a handle that only names the file, then, if it is a regular one, the file itself.
+//! Opening without side effects: first a handle that only names the file, then, if it is regular, the file itself.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,23 +11,23 @@ use rustix::io::Errno;
 
 use crate::ReadProblem;
 
-/// A rename somewhere on the way makes the kernel ask to try again.
+/// Limit of retries, because a concurrent rename makes the kernel ask for one.
 const MAX_TRIES: usize = 16;
 
-/// Names a file without opening it: neither a pipe nor a device notices.
+/// Names a file without opening it: this has no effect on pipes and devices.
 fn handle_flags() -> OFlags {
     OFlags::PATH | OFlags::CLOEXEC
 }
 
-/// A handle for any path, links followed.
+/// A handle for any path; links are followed.
 pub(crate) fn anywhere(path: &Path) -> Result<File, ReadProblem> {
     rustix::fs::openat(CWD, path, handle_flags(), Mode::empty()).map(File::from).map_err(io_error)
 }
 
-/// A folder that paths are looked up beneath.
+/// A folder inside which paths are resolved.
 #[derive(Debug)]
 pub(crate) struct Root {
-    /// Without links.
+    /// The resolved path.
     pub(crate) path: PathBuf,
     /// As the caller named it.
     given: PathBuf,
@@ -42,7 +42,7 @@ impl Root {
         Ok(Self { path, given: given.to_owned(), handle })
     }
 
-    /// A handle for a path beneath the folder. Links are followed as long as they stay beneath it.
+    /// A handle for a path in the folder. Links are followed while they stay inside.
     pub(crate) fn beneath(&self, path: &Path) -> Result<File, ReadProblem> {
         let outside = || ReadProblem::OutsideProject(self.path.clone());
         let relative = match path.strip_prefix(&self.path).or_else(|_| path.strip_prefix(&self.given)) {
@@ -52,13 +52,13 @@ impl Root {
         };
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
         match self.resolve(relative, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
-            // Perhaps a link with an absolute target, which the kernel refuses even where it leads back inside.
+            // Perhaps an absolute link, which the kernel refuses even if it leads back inside.
             Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => self.beneath_resolved(relative, outside),
             opened => opened.map(File::from).map_err(io_error),
         }
     }
 
-    /// The path with all links resolved first. Should one appear after that, opening fails.
+    /// Resolves all links first. If one appears after that, opening fails.
     fn beneath_resolved(
         &self,
         relative: &Path,
@@ -86,7 +86,7 @@ impl Root {
         }
     }
 
-    /// Where the kernel has no `openat2`: one name after another, none of them a link.
+    /// Without `openat2`: one component after another, none of them a link.
     fn step_by_step(&self, relative: &Path) -> Result<File, ReadProblem> {
         let mut at = self.handle.try_clone()?;
         for part in relative.components() {
@@ -101,7 +101,7 @@ impl Root {
     }
 }
 
-/// Opens the regular file that a handle names. What the handle names cannot be replaced any more.
+/// Opens the regular file of a handle, which cannot be replaced any more.
 pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, ReadProblem> {
     let named = handle.metadata()?;
     if !named.is_file() {
@@ -111,12 +111,12 @@ pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, ReadProblem> {
     let open =
         |path: &Path| OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let opened = match open(&link_of(handle.as_fd())) {
-        // Without /proc, by name; what was opened must be what was checked.
+        // Without /proc, by name; then the identity must match.
         Err(error) if error.kind() == io::ErrorKind::NotFound => open(path),
         opened => opened,
     };
     let file = opened.map_err(|error| match error.kind() {
-        // A lease or a lock of the file system; waiting for it could take as long as its owner likes.
+        // A lease or lock on the file; waiting could take as long as its owner likes.
         io::ErrorKind::WouldBlock => ReadProblem::Locked,
         _ => ReadProblem::Io(error),
     })?;
@@ -127,7 +127,7 @@ pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, ReadProblem> {
     Ok(file)
 }
 
-/// Opens the folder that a handle names for listing.
+/// Opens the folder of a handle for listing.
 pub(crate) fn folder(handle: &File) -> Result<OwnedFd, ReadProblem> {
     if !handle.metadata()?.is_dir() {
         return Err(ReadProblem::NotAFolder);
@@ -136,18 +136,18 @@ pub(crate) fn folder(handle: &File) -> Result<OwnedFd, ReadProblem> {
     rustix::fs::openat(handle, ".", flags, Mode::empty()).map_err(io_error)
 }
 
-/// The path of what is open, without links.
+/// The resolved path of an open file.
 pub(crate) fn real_path(handle: &File, given: &Path) -> PathBuf {
     let link = std::fs::read_link(link_of(handle.as_fd()));
     link.or_else(|_| std::fs::canonicalize(given)).unwrap_or_else(|_| given.to_owned())
 }
 
-/// Whether what is open tells of processes, wherever that file system is mounted.
+/// Whether an open file is in a proc file system, wherever it is mounted.
 pub(crate) fn is_of_processes(handle: &File) -> bool {
     rustix::fs::fstatfs(handle).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-/// Whether there is an entry of that name, be it a link that leads nowhere.
+/// Whether an entry of that name exists, also as a dangling link.
 pub(crate) fn has_entry(folder: &File, name: &Path) -> bool {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }

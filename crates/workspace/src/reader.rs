@@ -1,4 +1,4 @@
-//! The reader: what it opens has been checked as an open descriptor, not as a name.
+//! The reader: its checks apply to open descriptors, not to names.
 
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -11,11 +11,11 @@ use crate::list::{Entry, Listing, each_entry, list};
 use crate::open::{self, Root};
 use crate::{Access, ReadError, ReadProblem};
 
-/// How often a file is opened again that somebody replaces by another one at that moment.
+/// How often opening is retried if the file is being replaced.
 const MAX_TRIES: usize = 4;
 
-/// Reads files within an [`Access`], anywhere or only beneath one folder. Cheap to clone. The default reads everything
-/// that is a regular file: it is for our own files and the user's.
+/// Reads files within an [`Access`], anywhere or only in one folder. Cheap to clone. The default reads every regular
+/// file: it is for our own files and the user's.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
     limits: Arc<AccessLimits>,
@@ -27,15 +27,15 @@ pub struct Reader {
 pub struct OpenedFile {
     pub file: File,
     pub metadata: Metadata,
-    /// Without links.
+    /// The resolved path.
     pub path: PathBuf,
 }
 
-/// A file, folder or anything else that was found at a path.
+/// What was found at a path.
 #[derive(Debug)]
 pub struct FoundPath {
     pub metadata: Metadata,
-    /// Without links.
+    /// The resolved path.
     pub path: PathBuf,
 }
 
@@ -44,43 +44,43 @@ impl Reader {
         Self { limits: Arc::new(AccessLimits::new(access)), root: None }
     }
 
-    /// The same limits, and only what is beneath a folder: no link leads out of it.
+    /// The same limits, and only inside a folder: no link leads out of it.
     pub fn beneath(&self, root: &Path) -> Result<Self, ReadError> {
         let opened = Root::open(root).map_err(|problem| ReadError::new(root, problem))?;
         Ok(Self { limits: self.limits.clone(), root: Some(Arc::new(opened)) })
     }
 
-    /// The folder it is limited to, without links.
+    /// The folder it is limited to, resolved.
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref().map(|root| root.path.as_path())
     }
 
-    /// Whether a path without links may be read, by its name alone.
+    /// Whether a resolved path may be read, judged by its name.
     pub fn allows(&self, real: &Path) -> bool {
         self.limits.check_path(real).is_ok()
     }
 
-    /// Whether this is something hidden under another name.
+    /// Whether this is a hidden file under another name.
     pub fn is_hidden(&self, metadata: &Metadata) -> bool {
         self.limits.check_identity(metadata, self.root.is_some()).is_err()
     }
 
-    /// Whether what was opened by name is a regular file that may be read. Something on the way may have become a link
-    /// since the name was looked at.
+    /// Whether a file opened by name is regular and may be read. Part of its path may have become a link since the name
+    /// was checked.
     pub fn allows_opened(&self, file: &File, given: &Path) -> bool {
         let Ok(metadata) = file.metadata() else { return false };
         let is_plain = metadata.is_file() && metadata.nlink() > 0;
         is_plain && self.allows(&open::real_path(file, given)) && !self.is_hidden(&metadata)
     }
 
-    /// Looks at what is there without opening it.
+    /// Finds what is at a path without opening it.
     pub fn find(&self, path: &Path) -> Result<FoundPath, ReadError> {
         let (handle, found) = self.handle(path).map_err(|problem| ReadError::new(path, problem))?;
         drop(handle);
         Ok(found)
     }
 
-    /// Opens a regular file. Never waits, whatever the path leads to.
+    /// Opens a regular file. Never blocks, whatever the path is.
     pub fn open(&self, path: &Path) -> Result<OpenedFile, ReadError> {
         let mut result = self.try_open(path);
         for _ in 1..MAX_TRIES {
@@ -96,7 +96,7 @@ impl Reader {
         let (handle, found) = self.handle(path)?;
         let file = open::regular(&handle, path)?;
         let metadata = file.metadata()?;
-        // Its name is gone, so what it may be called cannot be checked.
+        // The file was deleted, so its path cannot be checked.
         if metadata.nlink() == 0 {
             return Err(ReadProblem::Replaced);
         }
@@ -151,13 +151,13 @@ impl Reader {
         listed.map_err(|problem| ReadError::new(folder, problem))
     }
 
-    /// Hands over the entries of a folder, however many there are, until `take` says that it wants no more.
+    /// Passes each entry of a folder to `take` until it returns false.
     pub fn each_entry(&self, folder: &Path, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), ReadError> {
         let walked = self.handle(folder).and_then(|(handle, _)| each_entry(open::folder(&handle)?, take));
         walked.map_err(|problem| ReadError::new(folder, problem))
     }
 
-    /// Whether a folder has an entry of that plain name, be it a link that leads nowhere or something that is not read.
+    /// Whether a folder has an entry of that plain name, also a dangling link or an unreadable file.
     pub fn has_entry(&self, folder: &Path, name: &str) -> bool {
         let is_plain = !name.is_empty() && !name.contains('/') && name != "..";
         is_plain && self.handle(folder).is_ok_and(|(handle, _)| open::has_entry(&handle, Path::new(name)))
@@ -165,7 +165,7 @@ impl Reader {
 }
 
 impl OpenedFile {
-    /// At most `max` bytes from where the file stands.
+    /// At most `max` bytes from the current position.
     pub fn read_start(self, max: u64) -> std::io::Result<Vec<u8>> {
         let expected = usize::try_from(self.metadata.len().min(max)).unwrap_or_default();
         let mut bytes = Vec::with_capacity(expected.min(1 << 20));

@@ -1,4 +1,4 @@
-//! A time limit for reading: a file system that hangs must not hang the program.
+//! Time limits for reads, because a file system may hang.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::{ReadError, ReadProblem};
 
-/// How long reading what belongs to one folder may take.
+/// Time limit of reading a folder's files.
 pub const READ_LIMIT: Duration = Duration::from_secs(10);
 
-/// Reads that have not returned keep a thread of the system each.
+/// Limit of hanging reads, each of which keeps an OS thread.
 const MAX_STUCK: usize = 32;
 
-/// The paths that were being read by those that were given up and have not returned.
+/// The paths of abandoned reads that have not returned.
 static STUCK: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn stuck() -> MutexGuard<'static, Vec<PathBuf>> {
     STUCK.lock()
 }
 
-/// Counts the steps of work that may take long without being stuck, such as copying a tree.
+/// Counts the steps of long work, such as copying a tree, to distinguish it from hanging work.
 #[derive(Debug, Default)]
 pub struct StepCount {
     steps: AtomicU64,
@@ -32,7 +32,7 @@ pub struct StepCount {
 }
 
 impl StepCount {
-    /// One more step is done. An error once the caller has given up: nothing more may be changed then.
+    /// Counts a step. An error if the caller has given up: then nothing more may be changed.
     pub fn step(&self) -> std::io::Result<()> {
         self.steps.fetch_add(1, Ordering::Relaxed);
         match self.is_given_up.load(Ordering::Relaxed) {
@@ -42,9 +42,8 @@ impl StepCount {
     }
 }
 
-/// Does work that reads beneath `path` on a thread made for it, and gives up on it after `limit`. As long as that
-/// thread has not returned, nobody waits for the same path again. The caller waits, so it must not be on a worker of an
-/// async runtime.
+/// Runs work that reads in `path` on a new thread, and gives up after `limit`. Until that thread returns, further calls
+/// for the same path fail at once. Blocking, so it must not run on an async worker.
 pub fn within<T: Send + 'static>(
     path: &Path,
     limit: Duration,
@@ -53,7 +52,7 @@ pub fn within<T: Send + 'static>(
     within_steps(path, limit, move |_| work())
 }
 
-/// As [`within`], with the limit for each step of the work and not for the whole of it.
+/// Like [`within`], with the limit for each step instead of the whole work.
 pub fn within_steps<T: Send + 'static>(
     path: &Path,
     limit: Duration,
@@ -74,7 +73,7 @@ pub fn within_steps<T: Send + 'static>(
     let own_steps = steps.clone();
     let read = move || {
         let _ended = ended;
-        // Nobody takes the result of work that was given up.
+        // No receiver if the work was abandoned.
         let _ = sender.send(work(&own_steps));
     };
     let started = thread::Builder::new().name("read".to_owned()).spawn(read);
@@ -98,7 +97,7 @@ pub fn within_steps<T: Send + 'static>(
     }
 }
 
-/// Set by whoever is first: the work that ends, or the caller who waits no longer.
+/// Set by the first of two: the work when it ends, or the caller when it gives up.
 #[derive(Debug)]
 struct WorkEnd {
     is_over: AtomicBool,
@@ -131,7 +130,7 @@ impl Drop for EndsWhenDropped {
     }
 }
 
-/// Reads something beneath a folder, and gives up on it after a while, which the log says.
+/// Reads something in a folder, with a time limit. A timeout is logged.
 pub fn in_time<T: Send + 'static>(
     folder: &Path,
     read: impl FnOnce() -> T + Send + 'static,
@@ -144,12 +143,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_hangs_is_given_up_and_named() {
+    fn hanging_work_is_abandoned_and_named() {
         let (let_go, hangs) = mpsc::channel::<()>();
         let error = within(Path::new("/net/p"), Duration::from_millis(20), move || hangs.recv().is_ok());
         let error = error.expect_err("it hangs");
         assert_eq!(error.to_string(), "/net/p: it could not be read within 0 seconds");
-        // Nobody waits a second time while it hangs.
+        // A second call fails at once while it hangs.
         let error = within(Path::new("/net/p"), READ_LIMIT, || ()).expect_err("it still hangs");
         assert!(error.to_string().contains("an earlier read has not returned"), "{error}");
         assert!(within(Path::new("/net/other"), READ_LIMIT, || ()).is_ok());
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_goes_on_is_not_given_up() {
+    fn work_with_progress_is_not_abandoned() {
         let steps = 8;
         let work = move |count: &StepCount| {
             for _ in 0..steps {

@@ -1,4 +1,4 @@
-//! A file system that really hangs: nobody answers what the kernel asks.
+//! A file system that really hangs: the kernel's requests get no response.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! Adding keys that a file does not have. What it has stays as it is, whatever it is.
+//! Adds missing keys to a file. Existing ones stay unchanged.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::ConfigError;
 use crate::home::create_private;
 use crate::layer::read_optional;
 
-/// The part of `wanted` that none of these files has. A missing file has nothing.
+/// The part of `wanted` that none of these files has.
 pub(crate) fn missing_keys(files: &[&Path], wanted: &Table) -> Result<Table, ConfigError> {
     let mut missing = wanted.clone();
     for path in files {
@@ -22,7 +22,7 @@ pub(crate) fn missing_keys(files: &[&Path], wanted: &Table) -> Result<Table, Con
     Ok(missing)
 }
 
-/// A table is without a key that is there with a value; tables on both sides are compared key by key.
+/// Keys with any existing value are not missing; tables on both sides are compared key by key.
 fn without(wanted: Table, found: &Table) -> Table {
     let left = wanted.into_iter().filter_map(|(key, value)| match (value, found.get(&key)) {
         (value, None) => Some((key, value)),
@@ -35,7 +35,7 @@ fn without(wanted: Table, found: &Table) -> Table {
     left.collect()
 }
 
-/// Adds to the file what of `wanted` it does not have. Makes the file and its folder where they are missing.
+/// Adds the missing part of `wanted` to the file, creating the file and its folder if needed.
 pub(crate) fn fill_config(path: &Path, wanted: &Table) -> Result<(), ConfigError> {
     if let Some(folder) = path.parent() {
         create_private(folder).map_err(|error| ConfigError::write(folder, error))?;
@@ -62,7 +62,7 @@ fn fill(into: &mut dyn TableLike, wanted: &Table) {
     }
 }
 
-/// Tables get headers of their own; within values they are inline.
+/// Tables get their own headers; inside values they are inline.
 pub(super) fn item(value: &Value) -> Item {
     match value {
         Value::Table(inner) => {
@@ -70,7 +70,7 @@ pub(super) fn item(value: &Value) -> Item {
             inner.iter().for_each(|(key, value)| {
                 table.insert(key, item(value));
             });
-            // A table of tables alone needs no header.
+            // A table that contains only tables needs no header.
             table.set_implicit(inner.values().all(Value::is_table) && !inner.is_empty());
             Item::Table(table)
         }

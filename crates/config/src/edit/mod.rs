@@ -1,4 +1,4 @@
-//! Changes of the user's own config.toml that leave everything else in it as it is: order, comments, spacing.
+//! Changes the user's config.toml and leaves everything else in it unchanged: order, comments, spacing.
 
 mod file;
 mod fill;
@@ -23,8 +23,8 @@ pub(crate) use review::{record, trust};
 pub(crate) use skills::{remove_rule, set_rule};
 pub(crate) use values::{clear_value, set_value};
 
-/// Reads the file that is ours to write, lets `change` work on it, and puts the outcome in its place. Nothing is written
-/// when nothing changed or the file is not TOML. Writers take turns, those of other processes included.
+/// Reads the settings file that we may write, applies `change`, and replaces the file. Nothing is written if nothing
+/// changed or the file is not TOML. Writers are serialised, also across processes.
 pub(crate) fn edit<T>(
     home: &Home,
     change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
@@ -33,7 +33,7 @@ pub(crate) fn edit<T>(
     edit_file(&home.own_config_file(), change)
 }
 
-/// As [`edit`], for any file in a folder that is there.
+/// Like [`edit`], for any file in an existing folder.
 pub(crate) fn edit_file<T>(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
@@ -41,7 +41,7 @@ pub(crate) fn edit_file<T>(
     let target = file::real_place(path).map_err(|error| ConfigError::write(path, error))?;
     let _turn = turn(&target);
     let text = read_optional(&target)?.unwrap_or_default();
-    // Told with its place, as everywhere.
+    // Reported with its position, as everywhere.
     if let Err(error) = toml::from_str::<toml::Table>(&text) {
         return Err(ConfigError::in_file(path, &text, &error));
     }
@@ -59,14 +59,14 @@ fn one_line(error: &toml_edit::TomlError) -> String {
     crate::error::one_line(&error.to_string())
 }
 
-/// How long another writer is waited for. Writing takes milliseconds.
+/// How long to wait for another writer. Writing takes milliseconds.
 const LONGEST_TURN: Duration = Duration::from_secs(5);
 
-/// The folder is locked, so no file is left behind. Where locks are not supported the last writer wins.
+/// Locks the folder, so that no lock file is left. Without lock support the last writer wins.
 fn turn(target: &Path) -> Option<File> {
     let folder = File::open(target.parent()?).ok()?;
     let deadline = Instant::now() + LONGEST_TURN;
-    // Whoever can read the folder can lock it, and need not let go.
+    // Any process that can read the folder can hold the lock indefinitely.
     while let Err(TryLockError::WouldBlock) = folder.try_lock() {
         if Instant::now() > deadline {
             return None;

@@ -1,4 +1,4 @@
-//! The user's decision about settings of projects, written into the file that is ours to write.
+//! Stores the user's decision about project settings in the settings file that we may write.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `[[skills.config]]`, in whichever of TOML's ways it is written.
+//! `[[skills.config]]`, in any TOML notation.
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -6,7 +6,7 @@ use crate::paths::PathBase;
 use crate::skills::selector_of;
 use crate::{ConfigError, SkillSelector};
 
-/// Takes out every rule with this selector. Relative paths are meant from `base`.
+/// Removes every rule with this selector. Relative paths refer to `base`.
 pub(crate) fn remove_rule(
     document: &mut DocumentMut,
     selector: &SkillSelector,
@@ -36,7 +36,7 @@ pub(crate) fn remove_rule(
     Ok(())
 }
 
-/// Adds a rule behind all others, so that it wins over them.
+/// Adds a rule after all others, so that it overrides them.
 pub(crate) fn set_rule(
     document: &mut DocumentMut,
     selector: &SkillSelector,

@@ -1,4 +1,4 @@
-//! Setting, merging and clearing one value under a path of keys. Comments, order and spacing of the rest stay.
+//! Sets, merges or clears one value. Comments, order and spacing of the rest are kept.
 
 use protocol::MergeStrategy;
 use toml::Value;
@@ -6,7 +6,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, TableLike};
 
 use super::fill::{item, plain};
 
-/// Sets the value. What is in the way and no table gives way to one.
+/// Sets the value. A value in place of a table is replaced.
 pub(crate) fn set_value(document: &mut DocumentMut, path: &[&str], value: &Value, strategy: MergeStrategy) {
     let Some((last, parents)) = path.split_last() else { return };
     let mut table: &mut dyn TableLike = document.as_table_mut();
@@ -19,7 +19,7 @@ pub(crate) fn set_value(document: &mut DocumentMut, path: &[&str], value: &Value
     put(table, last, value, strategy);
 }
 
-/// Takes the key out. False when the way to it is not there.
+/// Removes the key. False if it does not exist.
 pub(crate) fn clear_value(document: &mut DocumentMut, path: &[&str]) -> bool {
     let Some((last, parents)) = path.split_last() else { return false };
     let mut table: &mut dyn TableLike = document.as_table_mut();
@@ -31,14 +31,14 @@ pub(crate) fn clear_value(document: &mut DocumentMut, path: &[&str]) -> bool {
     true
 }
 
-/// A header is written only for a table that has values of its own.
+/// A header is written only for a table with its own values.
 fn new_table() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);
     Item::Table(table)
 }
 
-/// Takes out what is no table, with the spaces that belong to a value's key.
+/// Removes a value that is no table, with the spaces around its key.
 fn make_way(table: &mut dyn TableLike, key: &str) {
     if table.get(key).is_some_and(|found| !found.is_table_like()) {
         table.remove(key);
@@ -72,7 +72,7 @@ fn put(table: &mut dyn TableLike, key: &str, value: &Value, strategy: MergeStrat
             if is_same(old, &new) {
                 return;
             }
-            // The comment behind the value, and the spaces around it.
+            // The comment after the value, and the spaces around it.
             *new.decor_mut() = old.decor().clone();
             *old = new;
         }
@@ -85,7 +85,7 @@ fn tables_of(values: &[Value]) -> ArrayOfTables {
     tables.collect()
 }
 
-/// Whether both say the same, however it is written.
+/// Whether both values are equal, in any notation.
 fn is_same(one: &toml_edit::Value, other: &toml_edit::Value) -> bool {
     use toml_edit::Value as V;
     match (one, other) {

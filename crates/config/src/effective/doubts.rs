@@ -1,5 +1,5 @@
-//! Keys that do nothing: misspelt ones, and those of something that is switched off or not part of this program.
-//! Whoever set one is told, with the key it looks like.
+//! Keys without effect: misspelt ones, and those of disabled or missing features. The user gets a warning, with the
+//! most similar known key.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) fn doubts(layers: &Layers, features: &Features, home: &Home) -> Vec<S
         let removed = |feature: &Feature| feature.stage == Stage::Removed;
         found.extend(idle_flags(layer, removed, "there is no such switch any more"));
         found.extend(without_feature(layer, features));
-        // In a folder shared with another program, keys of that program are at their place.
+        // In a folder shared with another program, that program's keys are expected.
         if home.reading() == home.state() {
             found.extend(absent(layer));
             let inert = |feature: &Feature| WITHOUT_EFFECT.contains(&feature.key);
@@ -37,8 +37,8 @@ pub(super) fn doubts(layers: &Layers, features: &Features, home: &Home) -> Vec<S
     found
 }
 
-/// Unknown keys of a project count as much as those that nobody has reviewed: not at all. They are named with those;
-/// here is told what a misspelt one looks like.
+/// Unknown keys of a project have no effect, like unreviewed ones, and are listed with those; this suggests
+/// corrections.
 fn of_review(review: &Review) -> Vec<SettingWarning> {
     let keys = review.asked.iter().filter_map(|line| line.split_once(" = ").map(|(key, _)| key));
     let told = |problem: String| {
@@ -47,7 +47,7 @@ fn of_review(review: &Review) -> Vec<SettingWarning> {
     keys.filter_map(key_problem).filter(|problem| problem.contains("did you mean")).map(told).collect()
 }
 
-/// All of them as one error, for those who want to be stopped.
+/// All of them as one error, if `strict_config` is on.
 pub(super) fn refusal(doubts: &[SettingWarning]) -> Option<ConfigError> {
     let sentence = |doubt: &SettingWarning| match &doubt.details {
         Some(place) => format!("{} ({place})", doubt.summary),
@@ -57,7 +57,7 @@ pub(super) fn refusal(doubts: &[SettingWarning]) -> Option<ConfigError> {
     (!doubts.is_empty()).then(|| ConfigError::value(format!("{told}; strict_config is set")))
 }
 
-/// Every way to an unknown key, with the known one that it looks like.
+/// Every path to an unknown key, with the most similar known one.
 fn unknown(table: &Table, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, Option<String>)>) {
     let known = known_in(path);
     for (key, value) in table {
@@ -68,7 +68,7 @@ fn unknown(table: &Table, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, 
                 found.push((path.clone(), near));
             }
             (_, Value::Table(inner)) => unknown(inner, path, found),
-            // Tables in a list are looked at like one.
+            // Tables in a list are checked individually.
             (_, Value::Array(list)) => {
                 list.iter().filter_map(Value::as_table).for_each(|inner| unknown(inner, path, found));
             }
@@ -78,7 +78,7 @@ fn unknown(table: &Table, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, 
     }
 }
 
-/// Why a key, its parts joined by dots, means nothing, if that is so.
+/// Why a dotted key has no effect, if it has none.
 pub fn key_problem(key: &str) -> Option<String> {
     let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
     for (at, part) in parts.iter().enumerate() {
@@ -94,7 +94,7 @@ pub fn key_problem(key: &str) -> Option<String> {
     None
 }
 
-/// Flags that are set to something else than their default, which does nothing.
+/// Flags with a value that has no effect.
 fn idle_flags(
     layer: &SettingsLayer,
     is_idle: impl Fn(&Feature) -> bool,
@@ -125,7 +125,7 @@ fn without_feature(layer: &SettingsLayer, features: &Features) -> Vec<SettingWar
     set.map(told).collect()
 }
 
-/// One warning for all of them, those of profiles included: a file made for another program has many.
+/// One warning for all of them, including those of profiles: a file for another program has many.
 fn absent(layer: &SettingsLayer) -> Option<SettingWarning> {
     let mut set: Vec<Vec<String>> = Vec::new();
     let mut look = |table: &Table, path: &[&str]| {
@@ -148,7 +148,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_table().is_some_and(Table::is_empty)
 }
 
-/// With the place of the key in its file.
+/// With the position of the key in its file.
 fn warning(layer: &SettingsLayer, path: &[String], summary: String) -> SettingWarning {
     let Some((file, text)) = layer.file().zip(layer.text()) else {
         return SettingWarning::with_details(summary, "-c, or the settings of a request");
@@ -165,7 +165,7 @@ fn place_name(file: &Path, warning: &SettingWarning) -> String {
     }
 }
 
-/// Where the last key of the way stands. Of tables in a list, the first that has it.
+/// The position of the last key. Of tables in a list, the first that has it.
 fn key_span(text: &str, path: &[String]) -> Option<Range<usize>> {
     let document = DeTable::parse(text).ok()?;
     span_in(document.get_ref(), path)

@@ -1,4 +1,4 @@
-//! Which flags are on.
+//! The enabled feature flags.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl Sources<'_> {
         features
     }
 
-    /// Flags the administrator fixed. Whoever set one otherwise is told.
+    /// Flags that the administrator fixed. Different settings give a warning.
     pub(super) fn pin_features(&self, features: &mut Features, warnings: &mut Vec<SettingWarning>) {
         let set =
             [&self.keys.features, &self.profile.features].into_iter().flatten().flat_map(BTreeMap::keys);

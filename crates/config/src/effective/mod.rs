@@ -47,7 +47,7 @@ struct Sources<'a> {
     layers: &'a Layers,
 }
 
-/// The parts that can be refused.
+/// The parts that can be invalid.
 struct Checked {
     features: Features,
     providers: BTreeMap<String, ProviderConfig>,
@@ -147,11 +147,11 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> ResolvedConfig {
     sources.assemble(checked, warnings)
 }
 
-/// Tells OpenAI which region a request's data must stay in.
+/// Tells OpenAI in which region a request's data must stay.
 const RESIDENCY: &str = "x-openai-internal-codex-residency";
 
 impl ResolvedConfig {
-    /// Has requests to OpenAI say the region that an administrator requires. Nobody else knows the header.
+    /// Adds the region that an administrator requires to requests to OpenAI. Other providers do not know the header.
     fn require_residency(&mut self, region: Option<&str>) {
         let Some(region) = region else { return };
         let providers = self.providers.values_mut().chain([&mut self.provider]);
@@ -167,7 +167,7 @@ impl ResolvedConfig {
         }
     }
 
-    /// Commands that print tokens are not looked for where commands of a thread could have put them.
+    /// Programs that print tokens are not searched for in folders that commands could write.
     fn close_searches(&mut self) {
         let Some(path) = self.env.text("PATH") else { return };
         let writable = self.writable_roots();
@@ -179,7 +179,7 @@ impl ResolvedConfig {
 }
 
 impl Sources<'_> {
-    /// The provider that is named, else the one that the environment offers, and why.
+    /// The named provider, else the one that the environment suggests, and why.
     fn chosen_provider(&self, providers: &BTreeMap<String, ProviderConfig>) -> (String, ProviderReason) {
         if let Some(id) = &self.overrides.model_provider {
             return (id.clone(), ProviderReason::Requested);
@@ -187,12 +187,12 @@ impl Sources<'_> {
         if let Some(id) = first([&self.profile.model_provider, &self.keys.model_provider]) {
             return (id, ProviderReason::Configured);
         }
-        // A file that cannot be read is told where the key is needed.
+        // An unreadable file is reported when the key is needed.
         let is_logged_in = || Credentials::new(self.home).load().is_ok_and(|stored| stored.is_some());
         provider::offered(providers, self.env, is_logged_in())
     }
 
-    /// All values but the layers and what is learnt from them.
+    /// All values except the layers and what is derived from them.
     fn assemble(&self, checked: Checked, mut warnings: Vec<SettingWarning>) -> ResolvedConfig {
         let keys = self.keys;
         ResolvedConfig {
@@ -230,7 +230,7 @@ impl Sources<'_> {
     }
 }
 
-/// The profile the request names, or else the one the files name.
+/// The profile of the request, else that of the files.
 fn choose_profile(
     requested: Option<&String>,
     keys: &Keys,

@@ -1,4 +1,4 @@
-//! The model, the texts for it, tools, and the small rest.
+//! The model, its texts, tools, and other options.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -128,7 +128,7 @@ impl Sources<'_> {
 }
 
 impl Sources<'_> {
-    /// The trimmed text of a file a key names, which must have some.
+    /// The trimmed text of a file named by a key; must not be empty.
     fn text_of(&self, key: &'static str, path: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
         let Some(path) = not_blank(path) else { return Ok(None) };
         let text = read_named(&path, self.layers.project_root.as_deref(), self.home)
@@ -145,7 +145,7 @@ fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }
 
-/// Numbers out of range are taken as the nearest in range, as the reference does.
+/// Numbers out of range are clamped, like in the reference.
 pub(super) fn memories(keys: &Keys) -> MemoryOptions {
     let keys = keys.memories.clone().unwrap_or_default();
     let defaults = MemoryOptions::default();

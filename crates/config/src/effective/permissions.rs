@@ -13,7 +13,7 @@ use crate::layer::absolute_path;
 use crate::requirements::ChosenValue;
 use crate::{ConfigError, SettingWarning, ShellEnvironmentPolicy, Trust};
 
-/// Set by a host for runtimes in containers: the network that commands have there.
+/// Set by a host for runtimes in containers: the network access of commands there.
 const EXTERNAL_SANDBOX: &str = "OARLOCK_EXTERNAL_SANDBOX";
 
 const READ_ONLY: SandboxPolicy =
@@ -67,7 +67,7 @@ impl Sources<'_> {
         })
     }
 
-    /// The mode somebody asked for. The highest layer decides between `sandbox_mode` and `default_permissions`.
+    /// The explicitly chosen mode. The highest layer decides between `sandbox_mode` and `default_permissions`.
     fn sandbox_mode(&self, warnings: &mut Vec<SettingWarning>) -> Result<Option<SandboxMode>, ConfigError> {
         let legacy = first([&self.overrides.sandbox_mode, &self.profile.sandbox_mode]);
         if legacy.is_some() {
@@ -96,7 +96,7 @@ impl Sources<'_> {
         Ok(self.keys.sandbox_mode)
     }
 
-    /// Whoever started this process may know that it runs in a sandbox of somebody else's.
+    /// The parent of this process may know that it runs in an external sandbox.
     fn without_sandbox(&self) -> SandboxPolicy {
         let network_access = match self.env.var_os(EXTERNAL_SANDBOX).as_deref().and_then(OsStr::to_str) {
             Some("restricted") => NetworkAccess::Restricted,

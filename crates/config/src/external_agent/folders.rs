@@ -1,4 +1,4 @@
-//! Skill folders: which are missing, and copying them whole.
+//! Skill folders: finds missing ones and copies them as a whole.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -11,9 +11,9 @@ use super::rewrite::rewritten;
 use super::trouble;
 use crate::home::create_private;
 
-/// The file that is read to the model, so its words are ours to mind.
+/// The file that is read to the model, so its text is adapted.
 const SKILL_FILE: &str = "SKILL.md";
-/// Deeper than a skill has a reason to be.
+/// Limit of nesting.
 const MAX_DEPTH: usize = 16;
 /// Of one folder.
 const MAX_ENTRIES: usize = 10_000;
@@ -21,7 +21,7 @@ const MAX_SKILL_BYTES: u64 = 1 << 20;
 /// Of all files of one skill.
 const MAX_COPIED_BYTES: u64 = 64 << 20;
 
-/// The folders of `from` that `to` does not have, by name. Links are nobody's skills to copy.
+/// The folders of `from` that `to` lacks, by name. Links are not copied.
 pub(super) fn missing_skills(
     reader: &Reader,
     from: &Path,
@@ -46,7 +46,7 @@ pub(super) fn missing_skills(
     Ok(names)
 }
 
-/// All of it or nothing: it is made beside its place and moved there.
+/// All or nothing: copied to a temporary folder and moved.
 pub(super) fn copy_skill(
     reader: &Reader,
     from: &Path,
@@ -65,7 +65,7 @@ pub(super) fn copy_skill(
     })
 }
 
-/// The rest of what one skill may have.
+/// The remaining budget of one skill.
 struct SkillRoom {
     files: usize,
     bytes: u64,
@@ -77,7 +77,7 @@ impl SkillRoom {
         Ok(())
     }
 
-    /// Copies a file as far as there is room. A file with holes is as large as it says, and would fill the disk.
+    /// Copies a file within the budget. A sparse file counts with its full size, because the copy would fill the disk.
     fn copy(&mut self, from: fs::File, to: &Path) -> io::Result<()> {
         let copied = io::copy(&mut from.take(self.bytes.saturating_add(1)), &mut fs::File::create_new(to)?)?;
         self.bytes = self.bytes.checked_sub(copied).ok_or_else(|| too_much("bytes"))?;

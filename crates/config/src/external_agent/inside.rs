@@ -1,5 +1,4 @@
-//! Writing beneath a repository, and nowhere else: whoever made it may have put links there that lead to the user's own
-//! files.
+//! Writes only inside a repository, which may contain links to the user's own files.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,12 +8,12 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// A folder that was reached without a link beneath its root.
+/// A folder reached without any link inside its root.
 #[derive(Debug)]
 pub(super) struct InnerFolder(OwnedFd);
 
 impl InnerFolder {
-    /// `folder` lies beneath `root`. What is missing on the way is made, for its owner alone.
+    /// `folder` is inside `root`. Creates missing parts, for their owner only.
     pub(super) fn make(root: &Path, folder: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut at = rustix::fs::openat(CWD, root, flags, Mode::empty())?;
@@ -36,7 +35,7 @@ impl InnerFolder {
         Ok(Self(at))
     }
 
-    /// A path to the folder that no link can turn elsewhere, for as long as this lives.
+    /// A path to the folder that no link can change, as long as this lives.
     pub(super) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
@@ -52,7 +51,7 @@ impl InnerFolder {
         }
     }
 
-    /// Adds to a file in it, which is made if it is missing.
+    /// Appends to a file in it, creating it if needed.
     pub(super) fn append(&self, name: &Path, text: &str) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW;
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

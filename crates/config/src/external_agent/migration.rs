@@ -1,4 +1,4 @@
-//! A home or a repository: where the other agent's things are, and where ours belong.
+//! A home or a repository: the locations of the other agent's files and of ours.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use super::{ExternalAgentError, trouble};
 use crate::edit::{fill_config, missing_keys};
 use crate::home::{Home, create_private};
 
-/// The most that is read of a file of settings or instructions.
+/// Limit of a settings or instructions file.
 const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
@@ -29,13 +29,13 @@ pub(super) struct Migration {
     /// Paths that are never read, even inside a repository.
     hidden: Vec<PathBuf>,
     settings_from: PathBuf,
-    /// Files whose settings count; the last is the one to write.
+    /// The files with our settings; the last one is written.
     settings_to: Vec<PathBuf>,
     skills_from: PathBuf,
     skills_to: PathBuf,
-    /// The first that says something counts.
+    /// The first one with content counts.
     instructions_from: Vec<PathBuf>,
-    /// Files whose instructions count; the last is the one to write.
+    /// The files with our instructions; the last one is written.
     instructions_to: Vec<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Migration {
         }
     }
 
-    /// Items that the other agent has and we have not.
+    /// Items that the other agent has and we lack.
     pub(super) fn missing(&self) -> Result<Vec<MigrationItem>, ExternalAgentError> {
         let mut items = Vec::new();
         if !self.missing_settings()?.is_empty() {
@@ -119,7 +119,7 @@ impl Migration {
                 Some((_, text)) => self.write_instructions(last(&self.instructions_to), &rewritten(&text)),
                 None => Ok(()),
             },
-            // Never found, so there is nothing to take over.
+            // Never detected, so there is nothing to import.
             ItemType::McpServerConfig => Ok(()),
         }
     }
@@ -148,13 +148,13 @@ impl Migration {
         }
     }
 
-    /// In a repository, the folder of something that is to be written. The user's own links are the user's business.
+    /// In a repository, the folder of a file to be written. Links in the user's home are allowed.
     fn inner_folder(&self, path: &Path) -> Result<Option<InnerFolder>, ExternalAgentError> {
         let (Some(root), Some(folder)) = (&self.repository, path.parent()) else { return Ok(None) };
         InnerFolder::make(root, folder).map(Some).map_err(|error| trouble(folder, error))
     }
 
-    /// Makes the file, or fills one that is blank.
+    /// Creates the file, or fills a blank one.
     fn write_instructions(&self, path: &Path, text: &str) -> Result<(), ExternalAgentError> {
         let written = match self.inner_folder(path)? {
             Some(folder) => folder.append(file_name(path), text),
@@ -163,7 +163,7 @@ impl Migration {
         written.map_err(|error| trouble(path, error))
     }
 
-    /// A repository's files are read beneath its root, whoever may have put links there.
+    /// A repository's files are read inside its root, without following links out of it.
     fn reader(&self) -> Result<Reader, ReadError> {
         match &self.repository {
             Some(root) => {
@@ -174,7 +174,7 @@ impl Migration {
         }
     }
 
-    /// The whole text; none where there is no file.
+    /// The whole text; none if there is no file.
     fn read(&self, path: &Path) -> Result<Option<String>, ExternalAgentError> {
         match self.reader().and_then(|reader| reader.read_whole(path, MAX_BYTES)) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -183,7 +183,7 @@ impl Migration {
         }
     }
 
-    /// The file that counts and what it says, unless something is said on our side already.
+    /// The source file with its text, unless we have instructions already.
     fn missing_instructions(&self) -> Result<Option<(PathBuf, String)>, ExternalAgentError> {
         for path in &self.instructions_to {
             if self.read(path)?.is_some_and(|text| !text.trim().is_empty()) {
@@ -199,17 +199,17 @@ impl Migration {
     }
 }
 
-/// For display.
+/// The description for display.
 fn taken(what: &str, from: &Path, to: &Path) -> String {
     format!("Take {what} over from {} into {}", from.display(), to.display())
 }
 
-/// The one to write.
+/// The last one, which is written.
 fn last(paths: &[PathBuf]) -> &Path {
     paths.last().map_or(Path::new(""), PathBuf::as_path)
 }
 
-/// The settings that mean something here: variables of commands, and whether commands are confined.
+/// The settings with an equivalent here: variables of commands, and whether commands are sandboxed.
 fn translated(settings: &Value) -> Table {
     let mut table = Table::new();
     if settings["sandbox"]["enabled"] == Value::Bool(true) {

@@ -1,5 +1,5 @@
-//! Imports what a user set up for another coding agent: settings, skills and instructions. Adds what is missing and
-//! overwrites nothing.
+//! Imports the user's settings, skills and instructions of another coding agent. Adds what is missing and overwrites
+//! nothing.
 
 mod folders;
 mod inside;
@@ -18,7 +18,7 @@ use self::migration::Migration;
 use crate::error::ConfigError;
 use crate::loader::Loader;
 
-/// Why something of another agent was not found or imported.
+/// Why detection or import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalAgentError {
     #[error("cwds {0}")]
@@ -28,13 +28,12 @@ pub enum ExternalAgentError {
     /// One of our own files cannot be read.
     #[error(transparent)]
     Settings(ConfigError),
-    /// The settings stay as they were.
+    /// The settings are unchanged.
     #[error(transparent)]
     Write(ConfigError),
 }
 
-/// Lists everything that can be imported and is not here yet: of the user, then of each repository. Reads files, so call
-/// it where blocking is allowed.
+/// Lists everything that can be imported and is missing here: of the user, then of each repository. Blocking.
 pub fn detect_external_agent(
     loader: &Loader,
     params: &ExternalAgentConfigDetectParams,
@@ -55,7 +54,7 @@ pub fn detect_external_agent(
     Ok(ExternalAgentConfigDetectResponse { items })
 }
 
-/// Imports these items, one after the other. Files and settings that exist by then stay as they are.
+/// Imports these items in order. Existing files and settings stay unchanged.
 pub fn import_external_agent(
     loader: &Loader,
     params: ExternalAgentConfigImportParams,
@@ -78,7 +77,7 @@ fn home_migration(loader: &Loader) -> Option<Migration> {
     Some(Migration::home(&loader.user_home()?, loader.home()))
 }
 
-/// The repository a folder is in, or the folder itself.
+/// The repository around a folder, or the folder itself.
 fn repository(cwd: &str) -> Result<PathBuf, ExternalAgentError> {
     let folder =
         std::path::absolute(cwd).map_err(|error| ExternalAgentError::Folder(format!("{cwd:?}: {error}")))?;

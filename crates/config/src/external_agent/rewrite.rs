@@ -1,4 +1,4 @@
-//! Words for another agent, said to this one.
+//! Adapts texts for another agent to this one.
 
 /// Replacements in the texts, longest first, case-insensitive.
 const WORDS: &[(&str, &str)] = &[
@@ -10,8 +10,8 @@ const WORDS: &[(&str, &str)] = &[
     ("claude", "Oarlock"),
 ];
 
-/// Names the product and the file by our names, where they stand as words of their own. What is part of a path, an address
-/// or a longer name stays: it would not lead there any more.
+/// Replaces the product's and the file's names by ours, if they are separate words. Parts of a path, an address or a
+/// longer name stay, because they would no longer be valid.
 pub(super) fn rewritten(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -35,7 +35,7 @@ fn begins_with(text: &str, word: &str) -> bool {
     text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
 }
 
-/// Whether a word can follow this.
+/// Whether a word can follow this character.
 fn may_end(before: Option<char>) -> bool {
     before.is_none_or(|c| !c.is_alphanumeric() && !"._-/\\@$".contains(c))
 }

@@ -1,4 +1,4 @@
-//! The feature flags: the table of all there are, and which of them are on.
+//! The feature flags: their table, and which are enabled.
 
 mod runtime;
 
@@ -29,7 +29,7 @@ impl Feature {
         Self { key, stage, default_enabled: false, display_name: None, description: None, announcement: None }
     }
 
-    /// Off by default. An empty announcement means there is nothing to announce.
+    /// Off by default. Without an announcement if the text is empty.
     const fn beta(
         key: &'static str,
         display_name: &'static str,
@@ -44,24 +44,24 @@ impl Feature {
         }
     }
 
-    /// The flag of that key, or of that older name for it.
+    /// The flag with this key or older name.
     pub fn find(key: &str) -> Option<&'static Self> {
         let key = Self::newer_name(key).unwrap_or(key);
         FEATURES.iter().find(|feature| feature.key == key)
     }
 
-    /// Names that are still understood.
+    /// Older names that still work.
     pub(crate) fn older_names() -> impl Iterator<Item = &'static str> {
         ALIASES.iter().map(|(alias, _)| *alias)
     }
 
-    /// The current name of a flag with that older name.
+    /// The current name of a flag with this older name.
     pub(crate) fn newer_name(key: &str) -> Option<&'static str> {
         ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, key)| *key)
     }
 }
 
-/// All flags, in the order in which they are listed to clients.
+/// All flags, in the order of clients' lists.
 pub const FEATURES: &[Feature] = &[
     Feature::off("undo", Stage::Stable),
     Feature::on("shell_tool", Stage::Stable),
@@ -133,7 +133,7 @@ pub const FEATURES: &[Feature] = &[
     Feature::off("responses_websockets_v2", Stage::Removed),
 ];
 
-/// Older names that are still understood.
+/// Older names that still work.
 const ALIASES: &[(&str, &str)] = &[
     ("connectors", "apps"),
     ("collab", "multi_agent"),
@@ -145,7 +145,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("web_search", "web_search_request"),
 ];
 
-/// Flags of the reference that nothing here reads. Whoever sets one to something else than its default is told.
+/// Flags of the reference without effect here. A value other than the default gives a warning.
 pub(crate) const WITHOUT_EFFECT: &[&str] = &[
     "undo",
     "codex_git_commit",
@@ -163,11 +163,11 @@ pub(crate) const WITHOUT_EFFECT: &[&str] = &[
     "prevent_idle_sleep",
 ];
 
-/// Flags a client can switch for the life of the process, below what is configured.
+/// Flags that a client can switch for the process's lifetime, unless they are configured.
 pub(crate) const RUNTIME_CONTROLLED: &[&str] =
     &["apps", "plugins", "tool_search", "tool_suggest", "tool_call_mcp_elicitation"];
 
-/// Which flags are on.
+/// The enabled flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Features(BTreeMap<&'static str, bool>);
 
@@ -178,7 +178,7 @@ impl Default for Features {
 }
 
 impl Features {
-    /// False for a name that is no flag.
+    /// False for an unknown flag.
     pub fn enabled(&self, key: &str) -> bool {
         self.0.get(key).copied().unwrap_or(false)
     }
@@ -202,13 +202,13 @@ impl Features {
         FEATURES.iter().map(entry).collect()
     }
 
-    /// Flags that are on although they are not finished.
+    /// Enabled flags of unfinished features.
     pub fn unfinished(&self) -> Vec<&'static str> {
         let unfinished = FEATURES.iter().filter(|feature| feature.stage == Stage::UnderDevelopment);
         unfinished.map(|feature| feature.key).filter(|key| self.enabled(key)).collect()
     }
 
-    /// Sets one flag by its name or an older one. Names that are no flags are ignored.
+    /// Sets a flag by its name or an older one. Unknown names are ignored.
     pub(crate) fn set(&mut self, key: &str, enabled: bool) {
         if let Some(feature) = Feature::find(key) {
             self.0.insert(feature.key, enabled);
@@ -221,7 +221,7 @@ impl Features {
         }
     }
 
-    /// Some flags need others, and some mean nothing without another.
+    /// Some flags require others, and some have no effect without another.
     pub(crate) fn settle(&mut self) {
         if self.enabled("enable_fanout") {
             self.set("multi_agent", true);
@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// Adds the product code below a folder: no tests, and not the lists of flags themselves.
+    /// Adds the product code in a folder: no tests, and not the lists of flags themselves.
     fn gather(folder: &Path, found: &mut String) {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
             let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());

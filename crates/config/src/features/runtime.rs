@@ -1,4 +1,4 @@
-//! Flags that a client switches for the life of the process. They count where no layer sets them.
+//! Flags that a client switches for the process's lifetime, unless a layer sets them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl RuntimeFeatures {
         self.0.lock().clone()
     }
 
-    /// Switches these flags and leaves the others as they are. One that cannot be switched changes nothing at all.
+    /// Switches these flags and keeps the others. If one cannot be switched, nothing changes.
     pub(crate) fn set(&self, flags: &BTreeMap<String, bool>) -> Result<(), String> {
         flags.keys().try_for_each(|key| check(key))?;
         let mut current = self.0.lock();

@@ -5,7 +5,7 @@ use toml_edit::{Array, Item, Table, value};
 use crate::edit::edit;
 use crate::{ConfigError, Home, McpTransport};
 
-/// Says that a server's tool needs no approval from now on.
+/// Stores that a server's tool needs no approval from now on.
 pub fn approve_mcp_tool(home: &Home, server: &str, tool: &str) -> Result<(), ConfigError> {
     edit(home, |document| {
         let mut table = document.as_table_mut();
@@ -17,7 +17,7 @@ pub fn approve_mcp_tool(home: &Home, server: &str, tool: &str) -> Result<(), Con
     })
 }
 
-/// Writes a server in place of whatever the file has under this name.
+/// Writes a server, replacing one of the same name.
 pub fn write_mcp_server(home: &Home, name: &str, transport: &McpTransport) -> Result<(), ConfigError> {
     super::servers::check_name(name).map_err(ConfigError::value)?;
     edit(home, |document| {
@@ -27,7 +27,7 @@ pub fn write_mcp_server(home: &Home, name: &str, transport: &McpTransport) -> Re
     })
 }
 
-/// Takes a server out of the file. Says whether it was there.
+/// Removes a server from the file. Returns whether it was there.
 pub fn remove_mcp_server(home: &Home, name: &str) -> Result<bool, ConfigError> {
     edit(home, |document| {
         let servers = document.get_mut("mcp_servers").and_then(Item::as_table_like_mut);

@@ -1,4 +1,4 @@
-//! `[mcp_servers]`: the servers of tools that the user configured, and changes of that table.
+//! `[mcp_servers]`: the configured servers, and changes of that table.
 
 mod edit;
 mod servers;

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::ResolvedConfig;
 use crate::typed::typed;
 
-/// One server that is not switched off.
+/// One enabled server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpServer {
     pub name: String,
@@ -19,50 +19,50 @@ pub struct McpServer {
     pub startup_timeout: Duration,
     /// For calls and for reading resources.
     pub tool_timeout: Duration,
-    /// Only these tools, under the names the server has for them. Unset: all.
+    /// Only these tools, by the server's names. Unset: all.
     pub enabled_tools: Option<BTreeSet<String>>,
-    /// Never these.
+    /// Excludes these.
     pub disabled_tools: BTreeSet<String>,
-    /// Scopes to ask for in an OAuth login.
+    /// Scopes of an OAuth login.
     pub scopes: Option<Vec<String>>,
-    /// By the name the server has for the tool.
+    /// By the server's name of the tool.
     pub approval: BTreeMap<String, McpApprovalMode>,
     pub transport: McpTransport,
-    /// The plugin that brought it along.
+    /// The plugin that contains it.
     pub plugin: Option<String>,
-    /// Folders that commands can write to: its program is not looked for there.
+    /// Folders that commands can write, in which its program is not searched.
     pub writable_roots: Vec<PathBuf>,
 }
 
 /// How a server is reached.
 #[derive(Clone, PartialEq)]
 pub enum McpTransport {
-    /// A program that is started for each thread and speaks over its standard streams.
+    /// A program that is started for each thread, connected by its standard streams.
     Stdio {
         command: String,
         args: Vec<String>,
         env: BTreeMap<String, String>,
-        /// Names of variables of this process that it gets.
+        /// Names of inherited variables.
         env_vars: Vec<String>,
         cwd: Option<PathBuf>,
     },
     /// Streamable HTTP.
     Http {
         url: String,
-        /// The variable that holds the token.
+        /// The variable with the token.
         bearer_token_env_var: Option<String>,
         http_headers: BTreeMap<String, String>,
-        /// Headers whose values are in variables.
+        /// Headers with values from variables.
         env_http_headers: BTreeMap<String, String>,
         oauth_resource: Option<String>,
     },
 }
 
-/// When a client is asked about the calls of a tool.
+/// When a client is asked about a tool's calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum McpApprovalMode {
-    /// Unless the tool says that it only reads.
+    /// Unless the tool declares that it only reads.
     #[default]
     Auto,
     /// Each time.
@@ -71,7 +71,7 @@ pub enum McpApprovalMode {
     Approve,
 }
 
-/// A server that cannot be used as it is configured.
+/// A server with an invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServerProblem {
     pub name: String,
@@ -112,23 +112,23 @@ struct McpToolKeys {
 
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(120);
-/// However long somebody wants to wait.
+/// The maximum of a configured wait.
 const LONGEST: f64 = 24.0 * 3600.0;
 
 impl ResolvedConfig {
-    /// The port that browsers are sent back to after a login. Unset: any that is free.
+    /// The port of login redirects. Unset: any free one.
     pub fn mcp_oauth_callback_port(&self) -> Option<u16> {
         let port = self.merged.get("mcp_oauth_callback_port").and_then(Value::as_integer)?;
         u16::try_from(port).ok().filter(|port| *port != 0)
     }
 
-    /// The servers that are switched on, by name. One that cannot be used comes with the reason.
+    /// The enabled servers, by name. An invalid one comes with the reason.
     pub fn mcp_servers(&self) -> Vec<Result<McpServer, McpServerProblem>> {
         self.mcp_servers_with(Vec::new())
     }
 
-    /// As [`Self::mcp_servers`], with servers that plugins bring along: name, table and plugin. A server of the
-    /// configuration wins over one of the same name, also when it is switched off.
+    /// Like [`Self::mcp_servers`], with servers of plugins: name, table and plugin. A configured server overrides one
+    /// of the same name, even if it is disabled.
     pub fn mcp_servers_with(
         &self,
         of_plugins: Vec<(String, Table, String)>,
@@ -273,7 +273,7 @@ fn is(server: &Value, key: &str, default: bool) -> bool {
 }
 
 impl std::fmt::Debug for McpTransport {
-    /// Neither variables nor headers: both may hold keys.
+    /// Neither variables nor headers: both may contain keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Stdio { command, .. } => {

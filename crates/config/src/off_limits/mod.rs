@@ -1,4 +1,4 @@
-//! Paths that sandboxed commands never reach: our own files, and the places where people keep credentials.
+//! Paths that sandboxed commands cannot reach: our own files, and the places of credentials.
 
 mod access;
 mod places;
@@ -19,10 +19,10 @@ use crate::edit::real_place;
 use crate::layer::SettingsLayer;
 use crate::{Env, ResolvedConfig, SettingWarning};
 
-/// The table with the keys about it.
+/// The table of its keys.
 const TABLE: &str = "sandbox";
 
-/// Homes of agents in the user's own folder, whichever is in use: theirs have the same kinds of files as ours.
+/// Home folders of agents, used or not: theirs contain the same kinds of files as ours.
 const HOMES: [&str; 2] = [".oarlock", ".codex"];
 
 impl ResolvedConfig {
@@ -38,7 +38,8 @@ impl ResolvedConfig {
         let own = [self.home.reading(), self.home.state()];
         let shown = own.into_iter().flat_map(|home| OWN_SHOWN.iter().map(|name| home.join(name)));
         limits.shown.extend(shown);
-        // Read by commands, written by none: plugins name programs, and the texts are instructions for every thread.
+        // Readable and never writable for commands: plugins name programs, and the texts are instructions for every
+        // thread.
         limits.protected.extend(limits.shown.iter().filter_map(|shown| link_target(shown)));
         let layers = self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer));
         let tables: Vec<&Table> =
@@ -63,10 +64,10 @@ impl ResolvedConfig {
         for home in named.into_iter().chain(usual).chain(set) {
             let real = home.canonicalize().ok().filter(|real| *real != home);
             for home in [Some(home), real].into_iter().flatten() {
-                // A command that works beneath the folder has that part of it opened, but never these.
+                // A command that works inside the folder can access that part of it, but never these.
                 if home.is_dir() {
                     let private: Vec<PathBuf> = OWN_PRIVATE.iter().map(|name| home.join(name)).collect();
-                    // People keep config.toml in a folder of dotfiles, which they also work in.
+                    // Users may link config.toml into a folder of dotfiles, in which they also work.
                     sealed.extend(private.iter().filter_map(|path| link_target(path)));
                     sealed.extend(private);
                 }
@@ -77,18 +78,18 @@ impl ResolvedConfig {
     }
 }
 
-/// Where a link leads, also when there is nothing yet. `None` for what is no link.
+/// The target of a link, even if it is missing. `None` if the path is no link.
 fn link_target(path: &Path) -> Option<PathBuf> {
     path.symlink_metadata().ok().filter(|found| found.is_symlink())?;
     let target = real_place(path).ok()?;
-    // Folders on the way may be missing as well. The sandbox withholds the first name that is.
+    // Parent folders may be missing too. The sandbox reserves the first missing name.
     let (above, mut real) = target.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-    // No slash at the end of what is there.
+    // Avoids a trailing slash for an existing target.
     real.extend(target.strip_prefix(above).ok()?);
     Some(real)
 }
 
-/// Says so where a project sets what only its user may.
+/// A warning if a project sets what only its user may.
 pub(crate) fn project_warning(layers: &[SettingsLayer]) -> Option<SettingWarning> {
     let mut enabled = layers.iter().filter(|layer| layer.is_enabled() && !is_users_own(layer));
     let layer = enabled.find(|layer| layer.table.contains_key(TABLE))?;
@@ -110,7 +111,7 @@ fn is_users_own(layer: &SettingsLayer) -> bool {
     }
 }
 
-/// A folder opens all credentials in it; a path inside a hidden folder is shown in it.
+/// A folder opens all credentials in it; a path inside a hidden folder is shown.
 fn allow(limits: &mut OffLimits, places: &mut Vec<PathBuf>, paths: Vec<PathBuf>) {
     for path in paths {
         places.retain(|place| !place.starts_with(&path));
@@ -120,7 +121,7 @@ fn allow(limits: &mut OffLimits, places: &mut Vec<PathBuf>, paths: Vec<PathBuf>)
     }
 }
 
-/// The list for these users and this environment. There are hundreds of places in it, and it is needed for every thread.
+/// The list for these users and this environment. Cached, because it has hundreds of paths and every thread needs it.
 fn usual_credentials(env: &Env, users: &[PathBuf]) -> Arc<[PathBuf]> {
     type CachedKey = (Vec<PathBuf>, Vec<Option<OsString>>);
     static LAST: Mutex<Option<(CachedKey, Arc<[PathBuf]>)>> = Mutex::new(None);
@@ -161,7 +162,7 @@ fn credentials(env: &Env, users: &[PathBuf]) -> Vec<PathBuf> {
     places
 }
 
-/// The user's folder as the environment and as the system have it, with links and without. Root can read everybody's.
+/// The user's home from environment and system, as written and resolved. Root can read everyone's.
 fn user_homes(env: &Env) -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = absolute(env, "HOME").into_iter().collect();
     let uid = rustix::process::geteuid();
@@ -192,7 +193,7 @@ fn paths(table: &Table, key: &str) -> Vec<PathBuf> {
     list.filter_map(Value::as_str).map(PathBuf::from).collect()
 }
 
-/// Each path once.
+/// Removes duplicates.
 fn tidy(list: &mut Vec<PathBuf>) {
     list.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     list.dedup_by(|one, other| one.as_os_str() == other.as_os_str());

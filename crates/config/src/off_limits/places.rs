@@ -1,9 +1,9 @@
-//! Where programs keep what opens other doors: keys, tokens, cookies, and the commands a person typed.
+//! The places of credentials: keys, tokens, cookies, and histories of typed commands.
 //!
-//! A file that builds read for their settings as well, such as `~/.m2/settings.xml`, `~/.gradle/gradle.properties` or
-//! `~/.config/pip/pip.conf`, is not in the list: without it they would do something else instead of failing.
+//! Files that builds also read for their settings, such as `~/.m2/settings.xml`, `~/.gradle/gradle.properties` or
+//! `~/.config/pip/pip.conf`, are not listed: without them builds would behave differently instead of failing.
 
-/// Beneath the user's home folder, by subject.
+/// In the user's home folder, by subject.
 pub(super) const OF_USER: &[&[&str]] = &[
     // Keys and logins of the system's own tools.
     &[".ssh", ".gnupg", ".netrc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".Xauthority", ".pki", ".age"],
@@ -106,7 +106,7 @@ pub(super) const OF_USER: &[&[&str]] = &[
     &[".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage", ".config/cursor/auth.json"],
 ];
 
-/// Readable for root alone, which matters where the server is root.
+/// Readable by root only, which matters if the server is root.
 pub(super) const OF_SYSTEM: &[&str] = &[
     "/etc/shadow",
     "/etc/shadow-",
@@ -133,7 +133,7 @@ pub(super) const OF_SYSTEM: &[&str] = &[
     "/run/secrets",
 ];
 
-/// Variables with which programs are told to keep theirs elsewhere, and what of it is meant.
+/// Variables that move programs' files, and the relevant path in them.
 pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
     ("AWS_CONFIG_FILE", ""),
     ("AWS_SHARED_CREDENTIALS_FILE", ""),
@@ -157,7 +157,7 @@ pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
     ("XAUTHORITY", ""),
 ];
 
-/// Beneath a home folder of ours, should somebody work inside it: what is never shown.
+/// The paths in our home folder that are never shown, even to a thread that works inside it.
 pub(super) const OWN_PRIVATE: &[&str] = &[
     ".credentials.json",
     ".env",
@@ -185,5 +185,5 @@ pub(super) const OWN_PRIVATE: &[&str] = &[
     "threads",
 ];
 
-/// Beneath a home folder of ours: what commands may read.
+/// In our home folder: what commands may read.
 pub(super) const OWN_SHOWN: &[&str] = &["AGENTS.md", "AGENTS.override.md", "plugins", "prompts", "skills"];

@@ -1,28 +1,28 @@
-//! The providers known by name: rows of data.
+//! The known providers, as a table.
 
 use crate::Env;
 use crate::keys::{ProviderKeys, WireApi};
 use crate::provider::ProviderConfig;
 
-/// A provider known by its name. The keys that a user sets under `[model_providers]` with the same name go before these.
+/// A known provider. Keys that a user sets under `[model_providers]` with the same name override these.
 struct KnownProvider {
     id: &'static str,
     name: &'static str,
     address: Address,
-    /// The variable of its key; none for servers of this machine.
+    /// The variable of its key; none for local servers.
     env_key: Option<&'static str>,
-    /// The variable of a key that it may have been started with.
+    /// The variable of an optional key.
     optional_key: Option<&'static str>,
     wire: WireApi,
-    /// The model when none is configured. None where only the server can tell.
+    /// The default model. None if only the server knows it.
     default_model: Option<&'static str>,
 }
 
-/// Where requests go.
+/// The URL.
 #[derive(Clone, Copy)]
 enum Address {
     Fixed(&'static str),
-    /// The first of these variables that is set, put between the two texts. A value that is a whole URL goes by itself.
+    /// The first of these variables that is set, between the two texts. A value that is a whole URL is used alone.
     FromEnv {
         variables: &'static [&'static str],
         before: &'static str,
@@ -116,7 +116,7 @@ const KNOWN: &[KnownProvider] = &[
     local("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY"),
 ];
 
-/// Which key is taken first where several are in the environment. OpenAI's comes before all of them.
+/// The order of preference if several keys are in the environment. OpenAI's comes before all of them.
 pub(crate) const IN_ORDER_OF_CHOICE: &[&str] = &[
     "anthropic",
     "gemini",
@@ -154,7 +154,7 @@ const fn local(
     KnownProvider { id, name, address, env_key, optional_key, wire: WireApi::Chat, default_model: None }
 }
 
-/// Where a provider takes requests of another wire than its own, if that is another address.
+/// The provider's URL for another wire than its own, if it differs.
 pub(crate) fn address_of_wire(id: &str, wire: WireApi) -> Option<&'static str> {
     matches!((id, wire), ("deepseek", WireApi::Messages)).then_some("https://api.deepseek.com/anthropic")
 }
@@ -163,7 +163,7 @@ impl KnownProvider {
     fn provider(&self, env: &Env) -> ProviderConfig {
         let keys = ProviderKeys {
             name: self.name.to_owned(),
-            // Empty where a variable is missing: whoever chooses the provider is told which.
+            // Empty if a variable is missing: choosing the provider then names the variable.
             base_url: Some(self.address.url(env).unwrap_or_default()),
             env_key: self.env_key.map(str::to_owned),
             wire_api: Some(self.wire),
@@ -196,7 +196,7 @@ pub(crate) fn known_providers(env: &Env) -> impl Iterator<Item = ProviderConfig>
     KNOWN.iter().map(|row| row.provider(env))
 }
 
-/// Why a known provider has no address.
+/// Why a known provider has no URL.
 pub(crate) fn no_address(id: &str) -> String {
     let row = KNOWN.iter().find(|row| row.id == id);
     match row.map(|row| row.address) {

@@ -1,4 +1,4 @@
-//! Model providers: the built-in ones, those of the configuration, and what a request to one carries.
+//! Model providers: built-in and configured ones, and the credentials and headers of their requests.
 
 mod known_providers;
 
@@ -20,17 +20,17 @@ use known_providers::{IN_ORDER_OF_CHOICE, address_of_wire, known_providers, no_a
 pub enum ProviderKind {
     /// OpenAI itself.
     OpenAi,
-    /// Anything else that is reached over HTTP.
+    /// Any other provider over HTTP.
     Compatible,
-    /// The model that is part of this program and needs no network.
+    /// The built-in offline model, which needs no network.
     Offline,
 }
 
-/// Who asks for a credential. A server takes none from its environment, as its clients may be strangers to it.
+/// The caller that needs a credential. A server takes none from its environment, because its clients may be strangers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialCaller {
     Server,
-    /// A command a person or a script runs in its own environment.
+    /// A command that a user or a script runs in its own environment.
     Exec,
 }
 
@@ -38,56 +38,56 @@ pub enum CredentialCaller {
 #[derive(Clone, PartialEq)]
 pub struct ProviderConfig {
     pub id: String,
-    /// For people.
+    /// The display name.
     pub name: String,
     pub kind: ProviderKind,
     pub wire: WireApi,
-    /// Requests go to paths below it. None for the offline model only.
+    /// The base of its requests' URLs. None for the offline model only.
     pub base_url: Option<String>,
-    /// The variable that holds the key.
+    /// The variable of the key.
     pub env_key: Option<String>,
-    /// Told to the user when that variable is unset.
+    /// Shown to the user if that variable is unset.
     pub env_key_instructions: Option<String>,
     /// A token in the file itself.
     pub bearer_token: Option<SecretText>,
     pub http_headers: BTreeMap<String, SecretText>,
-    /// Header names, and the variables that hold their values.
+    /// Header names, and the variables with their values.
     pub env_http_headers: BTreeMap<String, String>,
     pub query_params: BTreeMap<String, SecretText>,
     pub request_max_retries: u32,
     pub stream_max_retries: u32,
     pub stream_idle_timeout_ms: u64,
     pub websocket_connect_timeout_ms: u64,
-    /// Whether the stored login is meant for it.
+    /// Whether it uses the stored login.
     pub requires_openai_auth: bool,
     pub supports_websockets: bool,
-    /// The model when none is configured. None asks the server, or takes the catalogue's.
+    /// The default model. None: from the server or the catalogue.
     pub default_model: Option<String>,
-    /// Models without calls of their own write them into their text as `<tool_call>`: read them from there.
+    /// Parses calls in the text as `<tool_call>`, for models without native calls.
     pub text_tool_calls: bool,
-    /// The most that one answer may have, in tokens.
+    /// Limit of one answer, in tokens.
     pub max_output_tokens: Option<u32>,
-    /// Unset goes by the model's name.
+    /// Unset: by the model's name.
     pub thinking: Option<ThinkingMode>,
-    /// Whether system messages may come after others. Unset goes by the provider.
+    /// Whether system messages may come after others. Unset: by the provider.
     pub system_messages: Option<bool>,
-    /// One of the providers known by name, but OpenAI: failures are told in the same words on each of its wires.
+    /// A known provider other than OpenAI: failures have the same texts on each of its wires.
     pub is_known: bool,
     /// Prints the token of requests.
     pub auth: Option<AuthCommand>,
 }
 
-/// A command of the user's that prints a token.
+/// A command of the user that prints a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthCommand {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Unset is the home folder of the configuration.
+    /// Unset: the home folder of the configuration.
     pub cwd: Option<PathBuf>,
     pub timeout: Duration,
-    /// How long a token is taken to be good that does not say itself. None: until it is refused.
+    /// Assumed lifetime of a token without an expiry. None: until it is refused.
     pub refresh: Option<Duration>,
-    /// Where its program and those it starts are looked for: it runs without a sandbox. Unset where there is no `PATH`.
+    /// The search path of its program and those it starts, because it runs without a sandbox. Unset without a `PATH`.
     pub search: Option<String>,
 }
 
@@ -109,18 +109,18 @@ impl AuthCommand {
     }
 }
 
-/// Why a provider is the one in use.
+/// Why a provider was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderReason {
     /// The request or the command line names it.
     Requested,
     /// A configuration file names it.
     Configured,
-    /// Somebody has logged in.
+    /// There is a login.
     Login,
-    /// Its key is in this variable of the environment.
+    /// Its key is in this environment variable.
     Key(String),
-    /// Nothing chooses: the default, which has no key.
+    /// The default without a key.
     Nothing,
 }
 
@@ -134,12 +134,12 @@ const OPENAI_NAME: &str = "OpenAI";
 const MOST_RETRIES: u64 = 100;
 
 impl ProviderConfig {
-    /// Where OpenAI takes requests with a key of its platform.
+    /// OpenAI's URL for platform keys.
     pub const OPENAI_URL: &'static str = "https://api.openai.com/v1";
 
     pub const DEFAULT_ID: &'static str = OPENAI;
 
-    /// Whether the name belongs to a provider that is always there.
+    /// Whether the name is a built-in provider's.
     pub fn is_built_in(id: &str) -> bool {
         RESERVED.contains(&id)
     }
@@ -181,8 +181,7 @@ impl ProviderConfig {
         }
     }
 
-    /// This provider with the keys that a user has set. Its key goes to its own address alone: a key for another one has
-    /// to be named, too.
+    /// Applies a user's keys to this provider. Its key is sent only to its own URL: another URL needs its own key.
     fn with(self, keys: &ProviderKeys) -> Self {
         let wire = keys.wire_api.unwrap_or(self.wire);
         let same = |url: &str| Some(url.trim().trim_end_matches('/')) == self.base_url.as_deref();
@@ -205,7 +204,7 @@ impl ProviderConfig {
         }
     }
 
-    /// The provider's own key: the variable it names, else the token in the file. None when it has neither.
+    /// The provider's own key: from its variable, else the token in the file. None if it has neither.
     pub fn resolve_key(&self, env: &Env) -> Result<Option<SecretText>, ConfigError> {
         let Some(variable) = &self.env_key else { return Ok(self.bearer_token.clone()) };
         match env.text(variable) {
@@ -219,8 +218,8 @@ impl ProviderConfig {
     }
 
     /// The credential of a request: the provider's own key, or else the login, which only a provider with
-    /// `requires_openai_auth` gets to see. Under `Exec`, `CODEX_API_KEY` goes before the stored key and
-    /// `OPENAI_API_KEY` after it.
+    /// `requires_openai_auth` gets. Under `Exec`, `CODEX_API_KEY` precedes the stored key and `OPENAI_API_KEY` follows
+    /// it.
     pub fn credential(
         &self,
         env: &Env,
@@ -236,7 +235,7 @@ impl ProviderConfig {
         Ok(from_env("CODEX_API_KEY").or_else(|| stored.cloned()).or_else(|| from_env("OPENAI_API_KEY")))
     }
 
-    /// The headers of every request. Those whose variable is unset or blank, and those HTTP cannot carry, are left out.
+    /// The headers of every request. Leaves out those with an unset or blank variable, and invalid ones.
     pub fn resolve_headers(&self, env: &Env) -> BTreeMap<String, SecretText> {
         let from_env = self.env_http_headers.iter();
         let from_env = from_env
@@ -268,7 +267,7 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
-/// The keys that choose to whom prompts and keys go. A misspelt one would choose the default.
+/// The keys that determine the receiver of prompts and keys. A misspelt one would choose the default.
 const CHOOSING: &[&str] = &[
     "chatgpt_base_url",
     "model_provider",
@@ -279,7 +278,7 @@ const CHOOSING: &[&str] = &[
     "profiles",
 ];
 
-/// Unknown keys are ignored, as they may be for other releases, but for those that look like one of [`CHOOSING`].
+/// Unknown keys are ignored, because other releases may have them, except those similar to one of [`CHOOSING`].
 pub(crate) fn refuse_misspelt(merged: &Table) -> Result<(), ConfigError> {
     let profiles = merged.get("profiles").and_then(toml::Value::as_table);
     let profiles = profiles.into_iter().flatten();
@@ -295,7 +294,7 @@ pub(crate) fn refuse_misspelt(merged: &Table) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Every provider by id, the built-in ones included.
+/// All providers by id, including built-in ones.
 pub(crate) fn providers(
     keys: &Keys,
     env: &Env,
@@ -313,7 +312,7 @@ pub(crate) fn providers(
         let known = providers.remove(id);
         let provider = match known {
             Some(known) if !keys.base_url.as_ref().is_some_and(is_blank) => known.with(keys),
-            // Nobody's address is a default: prompts and the key would go to whoever has it.
+            // There is no default address: prompts and the key would go to its owner.
             None if !keys.base_url.as_ref().is_none_or(is_blank) => ProviderConfig::new(id, keys),
             _ => return Err(ConfigError::NoAddress(id.clone())),
         };
@@ -322,7 +321,7 @@ pub(crate) fn providers(
     Ok(providers)
 }
 
-/// A token has one source: with two, one of them would be left out in silence.
+/// A token has one source: with two, one would be ignored silently.
 fn check_auth(id: &str, keys: &ProviderKeys) -> Result<(), ConfigError> {
     let Some(auth) = &keys.auth else { return Ok(()) };
     if auth.command.trim().is_empty() {
@@ -343,7 +342,7 @@ fn check_auth(id: &str, keys: &ProviderKeys) -> Result<(), ConfigError> {
     }
 }
 
-/// The OpenAI one comes first.
+/// OpenAI comes first.
 pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning>) -> [ProviderConfig; 4] {
     let local = |id: &str, name: &str, port: u16| {
         let port = env.text("CODEX_OSS_PORT").and_then(|port| port.parse().ok()).unwrap_or(port);
@@ -357,7 +356,7 @@ pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning
         ProviderConfig { is_known: true, ..ProviderConfig::new(id, &keys) }
     };
     let offline = ProviderKeys { name: "Offline".to_owned(), ..ProviderKeys::default() };
-    // LM Studio can be told to ask for a token.
+    // LM Studio can be configured to require a token.
     let lmstudio = ProviderConfig {
         bearer_token: env.text("LM_API_TOKEN").map(SecretText::new),
         ..local(LMSTUDIO, "LM Studio", 1234)
@@ -395,7 +394,7 @@ fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning>) -> Provide
     ProviderConfig::new(OPENAI, &keys)
 }
 
-/// The provider that the environment offers where nothing names one: the login's, or the first whose key is there.
+/// The provider that the environment suggests if none is named: the login's, or the first one with a key.
 pub(crate) fn offered(
     providers: &BTreeMap<String, ProviderConfig>,
     env: &Env,

@@ -18,7 +18,7 @@ pub(super) enum AllowedSandbox {
     ExternalSandbox,
 }
 
-/// The file. A key that is not known is an error: a misspelt limit would limit nothing.
+/// The file. An unknown key is an error: a misspelt limit would have no effect.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RequirementKeys {
@@ -50,7 +50,7 @@ struct PrefixRuleKeys {
     justification: Option<String>,
 }
 
-/// One place of a pattern.
+/// One position of a pattern.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PatternKeys {
@@ -58,7 +58,7 @@ struct PatternKeys {
     any_of: Option<Vec<String>>,
 }
 
-/// A region that data must stay in.
+/// A region in which data must stay.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Residency {
@@ -77,7 +77,7 @@ pub(super) struct NetworkKeys {
     dangerously_allow_all_unix_sockets: Option<bool>,
     allowed_domains: Option<Vec<String>>,
     denied_domains: Option<Vec<String>>,
-    /// The wire has no name for it.
+    /// Not part of the wire.
     #[serde(rename = "managed_allowed_domains_only")]
     _managed_allowed_domains_only: Option<bool>,
     allow_unix_sockets: Option<Vec<String>>,
@@ -85,7 +85,7 @@ pub(super) struct NetworkKeys {
 }
 
 impl AllowedSandbox {
-    /// The wire has no name for a sandbox that is not ours.
+    /// An external sandbox has no name on the wire.
     pub(super) fn to_wire(self) -> Option<SandboxMode> {
         match self {
             Self::ReadOnly => Some(SandboxMode::ReadOnly),
@@ -97,7 +97,7 @@ impl AllowedSandbox {
 }
 
 impl RuleKeys {
-    /// As rules for commands. The error names the key.
+    /// Converts them to rules for commands. The error names the key.
     pub(super) fn into_rules(self, file: &Path) -> Result<Vec<PrefixRule>, String> {
         if self.prefix_rules.is_empty() {
             return Err("rules.prefix_rules must have at least one rule".to_owned());

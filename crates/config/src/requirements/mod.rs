@@ -18,14 +18,14 @@ use crate::layer::{SettingsLayer, read_optional};
 use crate::typed::typed;
 use crate::{ConfigError, SettingWarning};
 
-/// A list of allowed values, and the file that says so.
+/// A list of allowed values, and the file that sets it.
 #[derive(Debug, Clone, PartialEq)]
 struct Allowed<T> {
     values: Vec<T>,
     source: PathBuf,
 }
 
-/// The rules in effect. The default allows everything.
+/// The active requirements. The default allows everything.
 #[derive(Debug, Clone, Default)]
 pub struct Requirements {
     approval: Option<Allowed<AskForApproval>>,
@@ -40,12 +40,12 @@ pub struct Requirements {
     pub mcp_servers: Option<Table>,
     /// `[apps]`: those with `enabled = false` stay off.
     pub apps: Option<Table>,
-    /// `[rules]`: rules for commands that ask or forbid, on top of those of the user.
+    /// `[rules]`: asking or forbidding rules for commands, in addition to the user's.
     pub rules: Vec<PrefixRule>,
 }
 
 impl Requirements {
-    /// Reads the file, if there is one, and fills what it leaves open from an older managed config file.
+    /// Reads the file, if there is one, and adds missing values from an older managed config file.
     pub(crate) fn read(file: Option<&Path>, managed: Option<&SettingsLayer>) -> Result<Self, ConfigError> {
         let mut requirements = match file {
             Some(path) => Self::from_file(path)?,
@@ -101,7 +101,7 @@ impl Requirements {
         })
     }
 
-    /// A value of the wrong kind is refused with the rest of that layer, so here it is only passed over.
+    /// A value of the wrong kind is refused with the rest of that layer, so it is ignored here.
     fn fill_from(&mut self, managed: &SettingsLayer) {
         let source = managed.file().unwrap_or(Path::new("managed_config.toml"));
         let value = |key: &str| managed.table.get(key).cloned();
@@ -131,7 +131,7 @@ impl Requirements {
         check(self.sandbox.as_ref(), &mode, "sandbox_mode")
     }
 
-    /// Whether the mode may be chosen in a file.
+    /// Whether a file may choose the mode.
     pub(crate) fn allow_sandbox_mode(&self, mode: SandboxMode) -> Result<(), ConfigError> {
         let mode = match mode {
             SandboxMode::ReadOnly => AllowedSandbox::ReadOnly,
@@ -149,12 +149,12 @@ impl Requirements {
         }
     }
 
-    /// The region that data must stay in.
+    /// The region in which data must stay.
     pub(crate) fn residency(&self) -> Option<&'static str> {
         self.residency.map(|Residency::Us| "us")
     }
 
-    /// The flags that are fixed, by name.
+    /// The fixed flags, by name.
     pub fn features(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
         self.features.iter().flat_map(|(features, _)| features.iter().map(|(key, enabled)| (*key, *enabled)))
     }
@@ -192,7 +192,7 @@ impl Requirements {
         wanted.find(|mode| self.allow_web_search(*mode).is_ok()).unwrap_or(WebSearchMode::Disabled)
     }
 
-    /// As clients read them; none when nothing is required.
+    /// The form for clients; none if nothing is required.
     pub fn to_wire(&self) -> Option<ConfigRequirements> {
         let wire = ConfigRequirements {
             allowed_approval_policies: self.approval.as_ref().map(|allowed| allowed.values.clone()),
@@ -224,7 +224,7 @@ impl Requirements {
         (wire != nothing || self.has_unlisted()).then_some(wire)
     }
 
-    /// Rules that the wire has no field for.
+    /// Rules without a field on the wire.
     fn has_unlisted(&self) -> bool {
         let tables = [&self.mcp_servers, &self.apps];
         self.guardian_developer_instructions.is_some()
@@ -233,7 +233,7 @@ impl Requirements {
     }
 }
 
-/// A value, and whether somebody set it.
+/// A value, and whether it was set explicitly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChosenValue<T> {
     pub(crate) value: T,
@@ -243,7 +243,7 @@ pub(crate) struct ChosenValue<T> {
 /// Where warnings go.
 pub(crate) type Warn<'a> = &'a mut Vec<SettingWarning>;
 
-/// A forbidden value gives way to the fallback; whoever set it is told.
+/// A forbidden value is replaced by the fallback, with a warning if it was set.
 fn settle<T>(chosen: ChosenValue<T>, verdict: Result<(), ConfigError>, fallback: T, warn: Warn<'_>) -> T
 where
     T: Serialize,
@@ -275,7 +275,7 @@ fn check<T: PartialEq + Serialize>(
     })
 }
 
-/// The value as it is written in a file.
+/// The value as written in a file.
 fn name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,

@@ -1,4 +1,4 @@
-//! Which environment variables commands get.
+//! The environment variables of commands.
 
 mod search_path;
 mod secrets;
@@ -13,11 +13,11 @@ use crate::keys::{Inherit, ShellEnvironmentKeys};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellEnvironmentPolicy {
     pub inherit: Inherit,
-    /// Whether variables stay that look like secrets, by name or by value.
+    /// Whether to keep variables that look like secrets, by name or value.
     pub ignore_default_excludes: bool,
-    /// Patterns of names to drop. `*` and `?` are wildcards; case does not matter.
+    /// Patterns of names to remove. `*` and `?` are wildcards; case does not matter.
     pub exclude: Vec<String>,
-    /// Variables to set, whatever they were.
+    /// Variables to set or override.
     pub set: BTreeMap<String, String>,
     /// Patterns of the only names to keep; empty keeps all.
     pub include_only: Vec<String>,
@@ -45,7 +45,7 @@ impl From<&ShellEnvironmentKeys> for ShellEnvironmentPolicy {
 }
 
 const CORE: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
-/// Patterns. Nothing that carries a password by custom, such as the address of a database, is among them.
+/// Patterns. Excludes variables that often contain passwords, such as database URLs.
 const COMMON: &[&str] = &[
     "LANG",
     "LANGUAGE",
@@ -127,7 +127,7 @@ const COMMON: &[&str] = &[
 ];
 
 impl ShellEnvironmentPolicy {
-    /// The variables a command gets, made from those of the server.
+    /// The variables of a command, derived from the server's.
     pub fn apply(&self, variables: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
         let starts = |name: &str| match self.inherit {
             Inherit::All => true,
@@ -149,10 +149,10 @@ impl ShellEnvironmentPolicy {
     }
 }
 
-/// Whether the whole name fits the pattern. Linear in both but for the way back to the last `*`.
+/// Whether the whole name matches the pattern. Linear, except for backtracking to the last `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     let (mut wanted, mut rest) = (pattern.chars(), name.chars());
-    // The pattern after the last `*`, and the first character that it has not yet been tried on.
+    // The pattern after the last `*`, and the next position to try.
     let mut retry = None;
     loop {
         let (mut next_wanted, mut next_rest) = (wanted.clone(), rest.clone());

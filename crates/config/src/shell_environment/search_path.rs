@@ -1,4 +1,4 @@
-//! Where programs are looked for that run without a sandbox.
+//! The search path of programs that run without a sandbox.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use protocol::SandboxPolicy;
 
 use crate::ResolvedConfig;
 
-/// Folders for temporary files that every command can write to.
+/// Temporary folders, which every command can write.
 const TEMPORARY: &[&str] = &["/tmp", "/dev/shm"];
 
-/// The folders of a search path that no command could have put a program into: none of `writable`, none for temporary
-/// files, none that everybody can write to, and none that is reached through a link in one of those.
+/// The folders of a search path in which no command can have put a program: not in `writable`, not temporary, not
+/// writable by everyone, and not reached through a link in such a folder.
 pub fn closed_search_path(path: &str, writable: &[PathBuf]) -> String {
     let mut writable = writable.to_vec();
     writable.extend(TEMPORARY.iter().map(PathBuf::from));
@@ -21,7 +21,7 @@ pub fn closed_search_path(path: &str, writable: &[PathBuf]) -> String {
     closed.to_string_lossy().into_owned()
 }
 
-/// As [`closed_search_path`], with the folders of the system before all others.
+/// Like [`closed_search_path`], with the system's folders first.
 pub fn system_search_path(path: &str, writable: &[PathBuf]) -> String {
     let closed = closed_search_path(path, writable);
     let of_system = closed_search_path(&TRUSTED_FOLDERS.join(":"), writable);
@@ -29,8 +29,8 @@ pub fn system_search_path(path: &str, writable: &[PathBuf]) -> String {
 }
 
 impl ResolvedConfig {
-    /// The folders that commands with these settings can write to, beside those for temporary files. The folder of the
-    /// project counts even while the sandbox is read-only: a turn may say otherwise.
+    /// The folders that commands with these settings can write, besides temporary ones. The project's folder counts
+    /// even with a read-only sandbox: a turn may change that.
     pub fn writable_roots(&self) -> Vec<PathBuf> {
         let listed = match &self.permissions.sandbox_policy {
             SandboxPolicy::WorkspaceWrite { writable_roots, .. } => writable_roots.as_slice(),
@@ -56,7 +56,7 @@ mod tests {
         }
         fs::set_permissions(at("open"), fs::Permissions::from_mode(0o777)).expect("set");
         symlink(at("ws/.venv/bin"), at("into")).expect("linked");
-        // Leads to a closed folder today, and is the workspace's to turn elsewhere.
+        // Leads to a closed folder now, but the workspace can change it.
         symlink(at("bin"), at("ws/out")).expect("linked");
         let names = ["ws/.venv/bin", "bin", "into", "ws/out", "open", "missing", "more/bin"];
         let path = names.map(|name| at(name).display().to_string()).join(":");

@@ -1,5 +1,5 @@
-//! Variables that look like secrets, by their names and by their values. Everything is matched where it is: no variable
-//! is copied to be looked at, since this runs over the whole environment each time a thread is opened.
+//! Variables that look like secrets, by name or value. Matches in place, without copies, because this runs over the
+//! whole environment each time a thread is opened.
 
 /// Parts of names that say a secret.
 const PARTS: &[&str] = &[

@@ -206,7 +206,7 @@ fn headers_come_from_the_file_and_the_environment() {
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["OpenAI-Project", "version"]);
 }
 
-/// Whoever mistypes a key must not have prompts and keys sent to somebody else.
+/// A mistyped key must not send prompts and keys to another server.
 #[test]
 fn a_misspelt_provider_goes_nowhere() {
     let table = |line: &str| {

@@ -87,7 +87,7 @@ fn defaults_depend_on_trust() {
         let permissions = machine.load().permissions;
         assert_eq!(json(permissions.sandbox_mode), sandbox, "{level}");
         assert_eq!(json(&permissions.approval_policy), approval, "{level}");
-        // A value that somebody set stays.
+        // An explicit value stays.
         let permissions =
             machine.flag("sandbox_mode=danger-full-access").flag("approval_policy=never").load().permissions;
         assert_eq!(json(permissions.sandbox_mode), "danger-full-access");

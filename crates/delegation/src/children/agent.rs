@@ -1,4 +1,4 @@
-//! One agent: how it stands, and whether that is news to its parent.
+//! One agent: its status, and whether its parent must be notified of its end.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::ledger::{ChildAccount, ReportedEnd};
 /// One agent.
 #[derive(Debug)]
 pub struct Agent {
-    /// The name that tools use for it.
+    /// Its id in tool calls.
     pub id: String,
     pub family: Family,
     pub nickname: Option<String>,
@@ -22,49 +22,49 @@ pub struct Agent {
     status: watch::Sender<AgentStatus>,
     /// Counts against the limit.
     is_open: AtomicBool,
-    /// Its parent is told when it is next at an end.
+    /// Its next end is reported to the parent.
     is_awaited: AtomicBool,
-    /// Closed under its own name and not along with one above it, with which it would be opened again.
+    /// Closed by its own id, not together with an ancestor, with which it would be opened again.
     is_dismissed: AtomicBool,
     ends: Mutex<TurnEnds>,
-    /// Its parent's knowledge of it, until its own record says what else there is to tell.
+    /// What the parent's record says about it, until its own record is read.
     account: Mutex<Option<ChildAccount>>,
 }
 
-/// The turns that an agent's ends came with.
+/// The turns at whose ends the agent stopped.
 #[derive(Debug, Default)]
 struct TurnEnds {
-    /// The one it stands at the end of.
+    /// The turn that its current status is from.
     seen: Option<TurnId>,
-    /// The last one that its parent's record is known to have.
+    /// The last turn whose end is in the parent's record.
     told: Option<TurnId>,
 }
 
 impl TurnEnds {
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         self.seen.is_some() && self.seen == self.told
     }
 }
 
-/// Where an agent stands among others.
+/// The position of an agent in its family.
 #[derive(Debug, Clone)]
 pub struct Family {
     pub parent: ThreadId,
     pub root: ThreadId,
     /// 1 for a child of the root.
     pub depth: u32,
-    /// From the root to this one.
+    /// From the root to this agent.
     pub path: Arc<[String]>,
 }
 
-/// Where an agent works.
+/// Where an agent runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentPlace {
-    /// Its id is that of its thread.
+    /// In this process; its id is that of its thread.
     Here,
-    /// The host is asked where it is to be; until then it only keeps its place.
+    /// The host is being asked where to run it; until then only its slot is reserved.
     Asked(OperationId),
-    /// Wherever the host put it.
+    /// At the host.
     Away { delegation_id: OperationId, child_ref: String },
 }
 
@@ -98,28 +98,28 @@ impl Agent {
         self.status.send_replace(status);
     }
 
-    /// Says whether its parent still has to be told that it is at an end, which is once.
+    /// Sets the final status. Returns whether to notify the parent, once per end.
     pub fn end(&self, turn: Option<&TurnId>, status: AgentStatus) -> bool {
         let mut ends = self.ends.lock();
         let is_final = status.is_final();
         self.set(status);
         ends.seen = turn.cloned();
-        is_final && !ends.is_told() && self.is_awaited.swap(false, Ordering::AcqRel)
+        is_final && !ends.is_reported() && self.is_awaited.swap(false, Ordering::AcqRel)
     }
 
-    /// Its parent comes back, with what its record has of this one.
+    /// The parent was loaded again, with this from its record.
     pub fn settle(&self, heard: &ReportedEnd) {
         *self.account.lock() = None;
         let mut ends = self.ends.lock();
         ends.told.clone_from(&heard.told);
         if heard.awaits {
-            self.expect_news();
-        } else if ends.is_told() {
-            self.expect_nothing();
+            self.report_next_end();
+        } else if ends.is_reported() {
+            self.report_nothing();
         }
     }
 
-    /// Its parent comes back, and the record of this one is not there to be read.
+    /// The parent was loaded again, and this agent's own record cannot be read.
     pub fn owe(&self, account: ChildAccount) {
         *self.account.lock() = Some(account);
     }
@@ -128,29 +128,29 @@ impl Agent {
         self.account.lock().clone()
     }
 
-    /// The turn it is at the end of; none when its parent knows of that.
-    pub fn untold_end(&self) -> Option<Option<TurnId>> {
+    /// The turn of its last end, unless that was reported already.
+    pub fn unreported_end(&self) -> Option<Option<TurnId>> {
         let ends = self.ends.lock();
-        (!ends.is_told()).then(|| ends.seen.clone())
+        (!ends.is_reported()).then(|| ends.seen.clone())
     }
 
-    /// Its parent, which is not in memory, hears of its end when it is back.
-    pub fn keep_news(&self) {
+    /// The parent is not loaded: it is notified when it is.
+    pub fn report_later(&self) {
         let ends = self.ends.lock();
-        if !ends.is_told() {
-            self.expect_news();
+        if !ends.is_reported() {
+            self.report_next_end();
         }
     }
 
-    /// It works on something more: its next end is news again.
+    /// It works again, so its next end is reported.
     pub fn begin(&self) {
         self.ends.lock().seen = None;
-        self.expect_news();
+        self.report_next_end();
         self.set(AgentStatus::Running);
     }
 
-    /// Its parent is told when it is next at an end.
-    pub fn expect_news(&self) {
+    /// Reports its next end to the parent.
+    pub fn report_next_end(&self) {
         self.is_awaited.store(true, Ordering::Release);
     }
 
@@ -158,8 +158,8 @@ impl Agent {
         self.is_awaited.load(Ordering::Acquire)
     }
 
-    /// Whatever comes of it now is no news.
-    pub fn expect_nothing(&self) {
+    /// Reports no further end.
+    pub fn report_nothing(&self) {
         self.is_awaited.store(false, Ordering::Release);
     }
 
@@ -172,7 +172,7 @@ impl Agent {
         self.is_dismissed.store(false, Ordering::Release);
     }
 
-    /// Closed, it stays so when its parent is opened again.
+    /// It stays closed when its parent is opened again.
     pub fn dismiss(&self) {
         self.is_dismissed.store(true, Ordering::Release);
     }
@@ -181,10 +181,10 @@ impl Agent {
         self.is_dismissed.load(Ordering::Acquire)
     }
 
-    /// It is at an end that is no news.
+    /// Closes it without a report.
     pub fn close(&self) {
         self.is_open.store(false, Ordering::Release);
-        self.expect_nothing();
+        self.report_nothing();
         self.set(AgentStatus::Shutdown);
     }
 
@@ -192,7 +192,7 @@ impl Agent {
         ThreadId::new(self.id.as_str())
     }
 
-    /// Hosts name their children as they like, so that only the operation tells those of several hosts apart.
+    /// Different hosts may use the same child id, so the operation id is the key.
     pub fn key(&self) -> &str {
         match &self.place {
             AgentPlace::Here => &self.id,

@@ -1,4 +1,4 @@
-//! Children that the host runs, as the record of their parent knows them.
+//! Children that the host runs, from their parent's record.
 
 use engine::{fragments_of, subagent_notification};
 use journal::{OpenOperation, ThreadHistory};
@@ -12,13 +12,13 @@ use tools::AgentStatus;
 use super::recorded_child::RecordedChild;
 use super::status::{is_output_of, output_text};
 
-/// Begins the ids of children that the host runs: the rest is the host's own name for them.
+/// Prefix of the ids of children that the host runs, before the host's own id.
 pub const HOST_PREFIX: &str = "host:";
 
-/// A child's last words are data, and only so much of them.
+/// Limit of a child's last message, which is untrusted data.
 const MOST_WORDS: usize = 40_000;
 
-/// Said of one that failed without a word.
+/// The error of a child that failed without a message.
 const FAILED: &str = "the agent failed";
 
 fn text_in(output: &[DynamicToolCallOutputContentItem]) -> Option<String> {
@@ -35,7 +35,7 @@ fn shortened(mut words: String) -> String {
     words
 }
 
-/// A child that the host runs: its call has its output, and its operation goes on.
+/// Whether the host runs the child: its call has an output, and its operation has no end.
 pub fn runs_at_host(operation: &OpenOperation, model: &[ResponseItem]) -> bool {
     let is_begun = matches!(operation.records.last(), Some(OperationRecord::Started { .. }));
     is_begun && call_of(operation).is_some_and(|call| output_of(model, call).is_some())
@@ -46,16 +46,16 @@ pub(super) fn still_away(history: &ThreadHistory, id: &OperationId) -> bool {
     history.operations.iter().find(is_it).is_some_and(|operation| runs_at_host(operation, &history.model))
 }
 
-/// The host was notified, and the process stopped before the model read of it.
+/// Reports ends that the host was acknowledged for, when the process stopped before the model got them.
 pub fn report_late(history: &mut ThreadHistory) -> Vec<RolloutRecord> {
     let late: Vec<ResponseItem> =
-        history.operations.iter().filter_map(|operation| untold_end(history, operation)).collect();
-    // Whichever turn began it: it is told now.
+        history.operations.iter().filter_map(|operation| unreported_end(history, operation)).collect();
+    // Reported now, whichever turn started it.
     reported_now(history, late)
 }
 
-/// The end of a child that the host ran, if nobody told the model.
-fn untold_end(history: &ThreadHistory, operation: &OpenOperation) -> Option<ResponseItem> {
+/// The report of an ended child at the host, if the model has not got it.
+fn unreported_end(history: &ThreadHistory, operation: &OpenOperation) -> Option<ResponseItem> {
     let Some(OperationRecord::Finished { success, output, .. }) = operation.records.last() else {
         return None;
     };
@@ -63,8 +63,8 @@ fn untold_end(history: &ThreadHistory, operation: &OpenOperation) -> Option<Resp
     let spawned: Value = serde_json::from_str(output_of(&history.model, call)?).ok()?;
     let id = spawned["agent_id"].as_str().filter(|id| id.starts_with(HOST_PREFIX))?;
     let since = history.model.iter().rposition(|item| is_output_of(item, call))?;
-    let is_told = history.model[since..].iter().any(|item| reported_of(item).as_deref() == Some(id));
-    if is_told || RecordedChild::is_closed(history, id) {
+    let is_reported = history.model[since..].iter().any(|item| reported_of(item).as_deref() == Some(id));
+    if is_reported || RecordedChild::is_closed(history, id) {
         return None;
     }
     let words = text_in(output).map(shortened);
@@ -85,7 +85,7 @@ pub(super) fn news_in(item: &ResponseItem) -> Option<Value> {
     serde_json::from_str(fragment.text.lines().nth(1)?).ok()
 }
 
-/// How the model was told that a child ended.
+/// The status that was reported to the model.
 pub(super) fn reported_status(model: &[ResponseItem], id: &str) -> Option<AgentStatus> {
     let news = model.iter().rev().filter_map(news_in).find(|news| news["agent_path"] == id)?;
     let (kind, words) = news["status"].as_object()?.iter().next()?;
@@ -115,7 +115,7 @@ fn output_of<'a>(model: &'a [ResponseItem], wanted: &str) -> Option<&'a str> {
     })
 }
 
-/// The status of a child that its host reports like this.
+/// The status that the host's report means.
 pub fn result_status(params: &DelegationResultParams) -> AgentStatus {
     let words = params.final_message.clone().or_else(|| text_in(&params.output)).map(shortened);
     let or = |usual: &str| words.clone().unwrap_or_else(|| usual.to_owned());
@@ -127,7 +127,7 @@ pub fn result_status(params: &DelegationResultParams) -> AgentStatus {
     }
 }
 
-/// Adds reports about children to what the model knows, and returns the records to be written for them.
+/// Adds reports about children to the model's history, and returns their records.
 pub fn reported_now(history: &mut ThreadHistory, reports: Vec<ResponseItem>) -> Vec<RolloutRecord> {
     let record = |item: &ResponseItem| RolloutRecord::ResponseItem { turn_id: None, item: item.clone() };
     let records = reports.iter().map(record).collect();

@@ -1,5 +1,5 @@
-//! The children of one thread by the records of their family: which ends it was told of and which it was not, and
-//! whom somebody further above has closed.
+//! The children of one thread, from their family's records: which ends were reported to it, and which children an
+//! ancestor closed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::recorded_child::AgentToolCall;
 use super::status::ended;
 use super::status::recorded_status;
 
-/// A record that names its own child as its parent leads round in a circle.
+/// Limit of ancestors, because a broken record may form a cycle.
 const MOST_ABOVE: usize = 64;
 
-/// A parent's knowledge of a child that has a record.
+/// What a parent's record says about a child with its own record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedEnd {
-    /// The last turn whose end the parent's record has, or is about to have.
+    /// The last turn whose end is in the parent's record, or about to be.
     pub told: Option<TurnId>,
-    /// The next end is news.
+    /// The next end is to be reported.
     pub awaits: bool,
 }
 
@@ -36,16 +36,16 @@ pub struct AgentRecord {
     /// The thread it works for.
     above: Option<ThreadId>,
     told: Vec<ChildReport>,
-    /// The turns that its words to agents began or joined.
+    /// The turns that its messages to agents started or joined.
     begun: HashSet<TurnId>,
-    /// Whom it last opened or closed, and when.
+    /// The agents it last opened or closed, and when.
     opened: HashMap<String, (i64, bool)>,
 }
 
 #[derive(Debug, Clone)]
 struct ChildReport {
     agent: String,
-    /// Older records do not say.
+    /// Not in older records.
     turn: Option<TurnId>,
     status: Value,
 }
@@ -119,14 +119,14 @@ impl AgentRecord {
         }
     }
 
-    /// The facts of one agent.
+    /// The facts about one agent.
     fn account(&self, agent: &str, begun: &Arc<HashSet<TurnId>>) -> ChildAccount {
         let told = self.told.iter().filter(|told| told.agent == agent).cloned().collect();
         ChildAccount { told, begun: begun.clone() }
     }
 }
 
-/// One child by its parent's record.
+/// One child, from its parent's record.
 #[derive(Debug, Clone)]
 pub struct ChildAccount {
     told: Vec<ChildReport>,
@@ -141,7 +141,7 @@ impl ChildAccount {
         })
     }
 
-    /// Against what the child's own record says: what the parent knows, and the ends that it has to be told.
+    /// Compares with the child's own record: returns what was reported, and the ends still to report.
     pub fn settle(&self, life: &ChildLife) -> (ReportedEnd, Vec<ChildTurnEnd>) {
         let (news, awaits) = life.news(&self.begun);
         let told = news.last().map(|(turn, _)| (*turn).clone());
@@ -150,14 +150,14 @@ impl ChildAccount {
     }
 }
 
-/// The turn with which an agent came to an end, and to which.
+/// The turn at whose end an agent stopped, and its status.
 pub type ChildTurnEnd = (TurnId, AgentStatus);
 
-/// The ends an agent came to, as its own record has them.
+/// The ends of an agent, from its own record.
 #[derive(Debug, Default)]
 pub struct ChildLife {
     ends: Vec<ChildTurnEnd>,
-    /// The turn that has begun and not ended.
+    /// The turn that has not ended.
     running: Option<TurnId>,
     last_words: Option<String>,
 }
@@ -169,7 +169,7 @@ impl ChildLife {
         Ok(life)
     }
 
-    /// Without what was rolled back.
+    /// Without rolled back turns.
     pub fn of(turns: &[Turn]) -> Self {
         let end = |turn: &Turn| (turn.id.clone(), recorded_status(std::slice::from_ref(turn)));
         Self { ends: turns.iter().map(end).collect(), ..Self::default() }
@@ -193,7 +193,7 @@ impl ChildLife {
         }
     }
 
-    /// The ends that were news to its parent, and whether the next one is: as it is while they happen.
+    /// The ends to be reported, and whether the next one is: the same rules as at run time.
     fn news(&self, begun: &HashSet<TurnId>) -> (Vec<(&TurnId, &AgentStatus)>, bool) {
         let (mut news, mut awaits) = (Vec::new(), true);
         for (turn, status) in &self.ends {
@@ -207,7 +207,7 @@ impl ChildLife {
     }
 }
 
-/// Up to what is durable: others may be writing.
+/// Reads what is durable: other processes may be writing.
 fn each_record(
     store: &Store,
     thread: &ThreadId,
@@ -223,16 +223,16 @@ fn each_record(
     Ok(())
 }
 
-/// The facts known of one child.
+/// The facts known about one child.
 #[derive(Debug)]
 pub struct ChildFinding {
     pub is_open: bool,
     pub account: ChildAccount,
-    /// Unless its record is elsewhere.
+    /// Unset if its record is elsewhere.
     pub life: Option<ChildLife>,
 }
 
-/// The records of those above, the nearest first, as far as they are here.
+/// The records of its ancestors, nearest first, as far as they are here.
 fn above(store: &Store, own: &AgentRecord) -> Vec<AgentRecord> {
     let mut pages = Vec::new();
     let mut next = own.above.clone();

@@ -1,5 +1,5 @@
-//! Child agents: those that the process knows, and those that records know: which children a thread has, which of them
-//! its host runs, and which of their ends it has not been told of.
+//! Child agents: those known to the process and those in records: the children of a thread, which of them the host
+//! runs, and which ends were not reported.
 
 mod agent;
 mod at_host;

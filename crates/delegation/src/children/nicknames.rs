@@ -1,6 +1,6 @@
 //! Nicknames of agents, for people.
 
-/// Birds, because there are many of them and every one is short.
+/// Birds: there are many of them, with short names.
 const NAMES: &[&str] = &[
     "Auk",
     "Avocet",
@@ -119,7 +119,7 @@ const NAMES: &[&str] = &[
     "Wryneck",
 ];
 
-/// A name that nobody here has yet, chosen by `entropy`. When all are taken, the next round of them has a number.
+/// An unused name, chosen by `entropy`. When all are used, a number is appended.
 pub fn nickname(own: &[String], taken: &[String], entropy: u128) -> Option<String> {
     let names: Vec<&str> = match own {
         [] => NAMES.to_vec(),
@@ -151,13 +151,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_about_a_hundred_and_none_is_there_twice() {
+    fn names_are_unique() {
         let distinct: BTreeSet<_> = NAMES.iter().collect();
         assert!(distinct.len() == NAMES.len() && NAMES.len() > 100);
     }
 
     #[test]
-    fn nobody_gets_a_name_that_is_taken() {
+    fn used_names_are_not_given_again() {
         let mut taken = Vec::new();
         for entropy in 0..300u128 {
             let name = nickname(&[], &taken, entropy * 7_919).expect("there is always one");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_can_bring_its_own() {
+    fn a_role_can_have_its_own_names() {
         let own = ["Ann".to_owned(), "Bob".to_owned()];
         let mut taken = Vec::new();
         for expected in ["Bob", "Ann", "Bob the 2nd", "Ann the 2nd", "Bob the 3rd"] {

@@ -1,4 +1,4 @@
-//! The children of a thread, as its own record knows them.
+//! The children of a thread, from its own record.
 
 use std::collections::BTreeMap;
 
@@ -14,31 +14,31 @@ use super::at_host::{HOST_PREFIX, reported_status, still_away};
 use super::ledger::{ChildAccount, ReportedEnd};
 use super::status::depth_of;
 
-/// A child that a parent's record says is open.
+/// A child that is open according to its parent's record.
 #[derive(Debug)]
 pub struct RecordedChild {
     pub id: String,
     pub nickname: Option<String>,
-    /// Of one that the host runs: its operation, and whether that goes on.
+    /// For a child at the host: its operation, and whether that is still running.
     pub away: Option<(OperationId, bool)>,
-    /// How such a one ended.
+    /// How a child at the host ended.
     pub ended: Option<AgentStatus>,
     pub is_open: bool,
-    /// Of one with a record of its own that can be read.
+    /// For a child whose own record can be read.
     pub heard: Option<ReportedEnd>,
-    /// Of one without: what its parent knows of it.
+    /// For a child without its own record: the parent's knowledge.
     pub account: Option<ChildAccount>,
 }
 
 impl RecordedChild {
-    /// The children that this thread spawned, or opened again, and did not close.
+    /// The children that this thread spawned or opened again, and did not close.
     #[cfg(test)]
     fn of(history: &ThreadHistory) -> Vec<Self> {
         Self::all(history).into_iter().filter(|(_, is_open)| *is_open).map(|(child, _)| child).collect()
     }
 
-    /// The children that this thread spawned, or opened again, and did not close; with some that it did: of those at the
-    /// host, the host may still say what became of them, and those of an agent somebody above may have opened again.
+    /// The children that this thread spawned or opened again, and did not close; plus closed ones that matter: the host
+    /// may still report about its own, and an ancestor may have opened another again.
     pub fn known(history: &ThreadHistory) -> Vec<Self> {
         let is_agent = history.meta.as_ref().is_some_and(|meta| depth_of(meta) > 0);
         let known = Self::all(history).into_iter();
@@ -50,7 +50,7 @@ impl RecordedChild {
         self.away.is_some()
     }
 
-    /// Everyone this thread spawned, each with whether it is open.
+    /// All children that this thread spawned, each with whether it is open.
     fn all(history: &ThreadHistory) -> Vec<(Self, bool)> {
         let mut children: Vec<(Self, bool)> = Vec::new();
         for (turn, call) in calls_in(history) {
@@ -61,7 +61,7 @@ impl RecordedChild {
                         let place = (call.sender, turn, call.id.as_str());
                         children.push((Self::found(history, place, child), true));
                     }
-                    // The host gave the name of one that had ended to another.
+                    // The host reused the id of an ended child.
                     (CollabAgentTool::SpawnAgent, Some(known)) if call.is_done(child) => {
                         let place = (call.sender, turn, call.id.as_str());
                         *known = (Self::found(history, place, child), true);
@@ -100,7 +100,7 @@ impl RecordedChild {
     }
 }
 
-/// One use of a tool for agents.
+/// One call of an agent tool.
 pub(super) struct AgentToolCall<'a> {
     id: &'a ItemId,
     pub(super) sender: &'a ThreadId,
@@ -126,7 +126,7 @@ impl<'a> AgentToolCall<'a> {
         }
     }
 
-    /// Whether it did what it was for. One that is shown as failed because of how the agent stood did.
+    /// Whether the call succeeded. One that is shown as failed only because of the agent's status did.
     pub(super) fn is_done(&self, child: &ThreadId) -> bool {
         let stood = self.states.get(child.as_str()).map(|state| state.status);
         match self.status {
@@ -137,7 +137,7 @@ impl<'a> AgentToolCall<'a> {
     }
 }
 
-/// This thread's own, oldest first: a copy of another's past has that one's children in it, and they stay there.
+/// This thread's own calls, oldest first: a fork's history contains those of its source, whose children stay there.
 fn calls_in(history: &ThreadHistory) -> impl Iterator<Item = (&TurnId, AgentToolCall<'_>)> {
     let own = history.meta.as_ref().map(|meta| &meta.thread_id);
     let items = history.turns.iter().flat_map(|turn| turn.items.iter().map(move |item| (&turn.id, item)));
@@ -176,7 +176,7 @@ mod tests {
     const DONE: (&str, &str) = ("completed", "completed");
 
     #[test]
-    fn children_that_were_spawned_are_there_until_they_are_closed() {
+    fn spawned_children_are_listed_until_they_are_closed() {
         let story = Story::new().spawns("c1", "a").spawns("c2", "b").end();
         assert_eq!(open(&story), named(&["a", "b"]));
         let closed = story.turn("u2").uses("closeAgent", "c3", "a", DONE);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_did_nothing_change_nothing() {
+    fn failed_calls_change_nothing() {
         let story = Story::new().spawns("c1", "a");
         for (tool, stood) in [
             ("closeAgent", ("failed", "notFound")),
@@ -220,7 +220,7 @@ mod tests {
     fn children_of_children_and_of_others_are_not_its_own() {
         let story = Story::new().spawns("c1", "a").uses("resumeAgent", "c2", "below-a", DONE);
         assert_eq!(open(&story), named(&["a"]));
-        // As in a fork: the past is another thread's, and so are the children in it.
+        // Like in a fork: the history is another thread's, and so are its children.
         let copied = Story::new().uses_from("another", "spawnAgent", ("c1", "a"), DONE);
         assert!(open(&copied).is_empty());
     }

@@ -1,4 +1,4 @@
-//! The agents that a process knows, by their places in their families.
+//! The agents that a process knows, by family.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use tools::AgentStatus;
 use super::agent::{Agent, AgentPlace, Family};
 use super::status::depth_of;
 
-/// Every agent this process has heard of. Those that are closed stay, so that they can be opened again by name.
+/// Every agent known to this process. Closed ones stay, so that they can be opened again by id.
 #[derive(Debug, Default)]
 pub struct AgentRegistry {
     /// By their keys.
@@ -23,19 +23,19 @@ impl AgentRegistry {
         self.known.lock().get(thread).filter(|agent| agent.place == AgentPlace::Here).cloned()
     }
 
-    /// The agent that works under this name for a thread, directly or not.
+    /// The agent with this id among a thread's descendants.
     pub fn find_below(&self, id: &str, thread: &ThreadId) -> Option<Arc<Agent>> {
         let is_named = |agent: &&Arc<Agent>| agent.id == id && !agent.is_asked_for();
         let named: Vec<Arc<Agent>> = self.known.lock().values().filter(is_named).cloned().collect();
         named.into_iter().find(|agent| self.is_below(agent, thread))
     }
 
-    /// The one that the host was given by this operation, or is being asked about.
+    /// The agent of this delegation, placed or pending.
     pub fn with_delegation(&self, wanted: &OperationId) -> Option<Arc<Agent>> {
         self.known.lock().get(wanted.as_str()).filter(|agent| agent.place != AgentPlace::Here).cloned()
     }
 
-    /// Whether another one of its family that is open has its name.
+    /// Whether another open agent of its family has its id.
     pub fn has_namesake(&self, agent: &Agent) -> bool {
         let is_namesake = |other: &Arc<Agent>| {
             let is_kin = other.family.root == agent.family.root && other.key() != agent.key();
@@ -44,7 +44,7 @@ impl AgentRegistry {
         self.known.lock().values().any(is_namesake)
     }
 
-    /// The family of a child that this thread is about to have.
+    /// The family of a new child of this thread.
     pub fn family_below(&self, parent: &ThreadId, child: &str) -> Family {
         let above = self.find(parent.as_str()).map(|agent| agent.family.clone());
         let (root, depth, mut path) = match above {
@@ -66,7 +66,7 @@ impl AgentRegistry {
         Ok(agent)
     }
 
-    /// As [`AgentRegistry::admit`], for one that was closed.
+    /// Like [`AgentRegistry::admit`], for a closed agent.
     pub fn readmit(&self, agent: &Agent, most: usize) -> Result<(), usize> {
         let known = self.known.lock();
         if !agent.is_open() && open_below(&known, &agent.family.root) >= most {
@@ -77,7 +77,7 @@ impl AgentRegistry {
         Ok(())
     }
 
-    /// Takes it in the place of whoever has its key. One that had its name is found by it no more.
+    /// Adds it under its key. An earlier agent with its id is no longer found by it.
     pub fn add(&self, agent: Agent) -> Arc<Agent> {
         let agent = Arc::new(agent);
         let mut known = self.known.lock();
@@ -91,18 +91,18 @@ impl AgentRegistry {
         self.known.lock().remove(key);
     }
 
-    /// Releases a reserved place, unless a child has taken it.
+    /// Frees a reserved slot, unless a child has taken it.
     pub fn give_back(&self, held: &Arc<Agent>) {
         let mut known = self.known.lock();
         if known.get(held.key()).is_some_and(|other| Arc::ptr_eq(other, held)) {
             known.remove(held.key());
         }
         drop(known);
-        // Whoever waits for it to be settled looks again.
+        // Wakes those that wait for its placement.
         held.close();
     }
 
-    /// Open ones, oldest first: ids of threads are in the order of time.
+    /// Open children, oldest first: thread ids sort by time.
     pub fn open_children(&self, parent: &ThreadId) -> Vec<Arc<Agent>> {
         let known = self.known.lock();
         let is_child =
@@ -113,7 +113,7 @@ impl AgentRegistry {
         children
     }
 
-    /// Whether the thread is an agent, or has some that are open.
+    /// Whether the thread is an agent, or has open ones.
     pub fn is_known(&self, thread: &ThreadId) -> bool {
         self.find(thread.as_str()).is_some() || !self.open_children(thread).is_empty()
     }
@@ -125,11 +125,11 @@ impl AgentRegistry {
         family.filter_map(|agent| agent.nickname.clone()).collect()
     }
 
-    /// Whether an agent works, directly or not, for this thread.
+    /// Whether an agent is a descendant of this thread.
     pub fn is_below(&self, agent: &Agent, thread: &ThreadId) -> bool {
         let known = self.known.lock();
         let mut above = &agent.family.parent;
-        // A record that names its own child as its parent leads round in a circle.
+        // Limited, because a broken record may form a cycle.
         for _ in 0..=known.len() {
             if above == thread {
                 return true;
@@ -142,7 +142,7 @@ impl AgentRegistry {
         false
     }
 
-    /// The agent that a thread about to be opened is, if its record says that it is one.
+    /// The agent of a thread that is being opened, if its record says that it is one.
     pub fn enter(&self, meta: &SessionMeta) -> Option<Arc<Agent>> {
         let SessionSource::SubAgent(SubAgentSource::ThreadSpawn {
             parent_thread_id,
@@ -162,7 +162,7 @@ impl AgentRegistry {
             return Some(known);
         }
         let mut family = self.family_below(parent_thread_id, id);
-        // Not all that are above it need be in memory.
+        // Its ancestors may not be loaded.
         if depth_of(meta) > family.depth {
             let path = ["root", parent_thread_id.as_str(), id].map(str::to_owned);
             (family.depth, family.path) = (depth_of(meta), Arc::new(path));
@@ -170,12 +170,12 @@ impl AgentRegistry {
         }
         let mut agent = Agent::new(id.to_owned(), family, AgentPlace::Here);
         (agent.nickname, agent.role) = (agent_nickname.clone(), agent_role.clone());
-        agent.expect_nothing();
+        agent.report_nothing();
         Some(self.add(agent))
     }
 }
 
-/// How many are open below a root.
+/// The number of open agents below a root.
 fn open_below(known: &HashMap<String, Arc<Agent>>, root: &ThreadId) -> usize {
     known.values().filter(|agent| agent.family.root == *root && agent.is_open()).count()
 }

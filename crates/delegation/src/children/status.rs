@@ -1,4 +1,4 @@
-//! How the turns of an agent leave it.
+//! An agent's status after its turns.
 
 use protocol::{
     DynamicToolCallOutputContentItem, ResponseItem, SessionMeta, SessionSource, SubAgentSource, ThreadItem,
@@ -6,7 +6,7 @@ use protocol::{
 };
 use tools::AgentStatus;
 
-/// The status of an agent after a turn that ended like this.
+/// The status of an agent after a turn with this end.
 pub fn ended(status: TurnStatus, error: Option<&TurnError>, last_words: Option<String>) -> AgentStatus {
     match status {
         TurnStatus::Completed => AgentStatus::Completed(last_words),
@@ -18,7 +18,7 @@ pub fn ended(status: TurnStatus, error: Option<&TurnError>, last_words: Option<S
     }
 }
 
-/// The status of an agent whose turns are known from its record.
+/// The status of an agent from its recorded turns.
 pub fn recorded_status(turns: &[Turn]) -> AgentStatus {
     let Some(last) = turns.last() else { return AgentStatus::PendingInit };
     let words = last.items.iter().rev().find_map(|item| match item {
@@ -28,7 +28,7 @@ pub fn recorded_status(turns: &[Turn]) -> AgentStatus {
     ended(last.status, last.error.as_ref(), words)
 }
 
-/// How deep below the root the agent of a thread is: 0 for the root.
+/// The depth of a thread's agent below the root: 0 for the root.
 pub fn depth_of(meta: &SessionMeta) -> u32 {
     match &meta.source {
         SessionSource::SubAgent(SubAgentSource::ThreadSpawn { depth, .. }) => {

@@ -1,4 +1,4 @@
-//! The record of a parent, for tests: what it did with its children, and what is read of that.
+//! A parent's record for tests, and what is read from it.
 
 use engine::{operation_of, subagent_notification};
 use journal::{HistoryBuilder, JournalEntry, ThreadHistory};
@@ -41,7 +41,7 @@ impl Story {
         self
     }
 
-    /// A call whose operation has begun.
+    /// A call whose operation has started.
     pub(super) fn begins(self, call: &str) -> Self {
         let item = json!({
             "type": "function_call", "call_id": call, "name": "spawn_agent", "arguments": "{}",
@@ -71,7 +71,7 @@ impl Story {
             .with(RolloutRecord::Operation { operation: started })
     }
 
-    /// A child with a nickname, here or, with `host:` before its name, at the host.
+    /// A child with a nickname, in this process or, with the prefix `host:`, at the host.
     pub(super) fn spawns(self, call: &str, child: &str) -> Self {
         let output = json!({ "agent_id": child, "nickname": format!("{child} by name") }).to_string();
         let runs_at_host = child.starts_with("host:");
@@ -80,7 +80,7 @@ impl Story {
         ended.uses("spawnAgent", call, child, ("completed", "pendingInit")).answers(call, output)
     }
 
-    /// An item of a tool, with its status and that of the child.
+    /// An item of an agent tool, with its status and the child's.
     pub(super) fn uses(self, tool: &str, call: &str, child: &str, stood: (&str, &str)) -> Self {
         self.uses_from(PARENT, tool, (call, child), stood)
     }
@@ -125,7 +125,7 @@ impl Story {
         self.hears(ResponseItem::FunctionCallOutput { call_id, output })
     }
 
-    /// Between two turns.
+    /// A report between two turns.
     pub(super) fn tells(self, child: &str, status: &Value) -> Self {
         let item = subagent_notification(child, None, status);
         self.with(RolloutRecord::ResponseItem { turn_id: None, item })

@@ -1,4 +1,4 @@
-//! The actor of one thread: the only one who touches its state.
+//! The actor of one thread, the sole owner of its state.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::thread::state::ActorState;
 use crate::thread::suspend::until;
 use crate::thread::tasks::Tasks;
 
-/// How many commands may wait.
+/// Capacity of the command queue.
 const WAITING_COMMANDS: usize = 64;
 
 #[derive(Debug)]
@@ -40,10 +40,10 @@ pub(crate) struct Actor {
     pub(crate) thread: engine::ThreadMachine,
     pub(crate) recorder: Recorder,
     pub(crate) settings: ThreadSettings,
-    /// Of the turn that runs, and of no later one.
+    /// The service tier of the running turn only.
     pub(crate) turn_service_tier: Option<String>,
     pub(crate) transport: Arc<dyn ModelTransport>,
-    /// The host that works for the thread.
+    /// The thread's host.
     pub(crate) session: Option<Arc<HostSession>>,
     pub(crate) tasks: Tasks,
     /// The step that the running turn waits for.
@@ -52,7 +52,7 @@ pub(crate) struct Actor {
     pub(crate) hooks: Arc<ThreadHooks>,
     pub(crate) notify: Arc<NotifyCommand>,
     pub(crate) notifier: TurnNotifier,
-    /// The seed without a history, for when the thread is read back from its record.
+    /// The seed without its history, for rebuilding the thread from its record.
     pub(crate) template: Box<ThreadSeed>,
     pub(crate) state: ActorState,
     /// The seed with its history, until there is a journal to read it from.
@@ -62,7 +62,7 @@ pub(crate) struct Actor {
     pub(crate) trace: crate::thread::trace::EffectTrace,
     pub(crate) finished: mpsc::Receiver<Input>,
     status: watch::Sender<ThreadStatus>,
-    /// Makes the ids of turns that nobody asked for.
+    /// Makes the ids of turns that the thread starts itself.
     pub(crate) ids: IdMaker,
 }
 
@@ -83,7 +83,7 @@ impl Actor {
         let template = plan.seed.without_history();
         let seed = (!is_readable).then(|| Box::new(plan.seed.clone()));
         let (seeded, template) = (plan.seed, Box::new(template));
-        // No turn runs in a thread that was just opened.
+        // A thread that was just opened runs no turn.
         let (status, watched) = watch::channel(ThreadStatus::Idle);
         let handle = ThreadHandle { id: seeded.id.clone(), commands, status: watched };
         let audience = services.audience.clone();
@@ -94,7 +94,7 @@ impl Actor {
         let trace = crate::thread::trace::EffectTrace::current();
         let actor = move || Self {
             services,
-            // A long history takes a while, which whoever opened the thread need not wait for.
+            // Built in a task: a long history takes a while, and the caller need not wait.
             thread: engine::ThreadMachine::new(seeded),
             recorder,
             settings: plan.settings,
@@ -118,23 +118,23 @@ impl Actor {
             ids: IdMaker::default(),
         };
         tokio::spawn(async move {
-            // In a program that is built to unwind, a panic in one thread's work marks that thread and nothing else.
+            // In a program that is built to unwind, a panic in one thread's work affects only that thread.
             if tokio::spawn(async move { actor().run(inbox, recovered).await }).await.is_err() {
                 let status = ThreadStatus::SystemError;
                 broken.send_replace(status.clone());
                 let told = ThreadStatusChangedNotification { thread_id: thread_id.clone(), status };
-                audience.tell(&thread_id, ServerNotification::ThreadStatusChanged(told)).await;
+                audience.notify(&thread_id, ServerNotification::ThreadStatusChanged(told)).await;
             }
         });
         handle
     }
 
-    /// Everything that can wake a thread is in this list.
+    /// Every event that can wake a thread is in this list.
     async fn run(mut self, mut inbox: mpsc::Receiver<SentCommand>, recovered: Vec<RolloutRecord>) {
         self.write_recovered(&recovered).await;
         let closing = loop {
             tokio::select! {
-                // Commands first: a flood of deltas must not hold up an interrupt.
+                // Commands first: a flood of deltas must not delay an interrupt.
                 biased;
                 sent = inbox.recv() => match sent {
                     Some(SentCommand { command: ThreadCommand::Close(responder), .. }) => break Some(responder),
@@ -149,7 +149,7 @@ impl Actor {
                         self.accept(command).await;
                         self.tasks.spans.set_caller(None);
                     }
-                    // Every handle is gone: nobody can ask for anything more.
+                    // Every handle is gone, so no command can come.
                     None => break None,
                 },
                 step = captured(&mut self.capturing) => {
@@ -197,7 +197,7 @@ impl Actor {
             ThreadCommand::SetGoal(change, responder) => self.set_goal(*change, responder).await,
             ThreadCommand::ReadGoal(responder) => responder.respond(Ok(self.thread.goal().cloned())),
             ThreadCommand::ClearGoal(responder) => self.clear_goal(responder).await,
-            ThreadCommand::PursueGoal => self.go_on_with_goal().await,
+            ThreadCommand::PursueGoal => self.continue_goal().await,
             ThreadCommand::Rollback { num_turns, turn_id, responder } => {
                 let step = self.capture().await;
                 self.submit(Input::Rollback { num_turns, turn_id, step }, (), responder).await;
@@ -229,7 +229,7 @@ impl Actor {
         self.thread.active_turn().is_none() && !is_waiting && !self.bench.has_terminals()
     }
 
-    /// Writes the outcomes of lost operations. If that fails, the next opening finds them again.
+    /// Records the outcomes of lost operations. If that fails, the next opening finds them again.
     async fn write_recovered(&mut self, records: &[RolloutRecord]) {
         if records.is_empty() {
             return;
@@ -309,14 +309,14 @@ impl Actor {
     async fn snapshot(&mut self, with_turns: bool) -> Result<Snapshot, ThreadError> {
         let row = self.recorder.row();
         let is_readable = row.is_some() || self.recorder.next_ordinal().is_some();
-        let RecordedTurns { turns, unheard, unfinished, pending } =
+        let RecordedTurns { turns, undelivered, unfinished, pending } =
             if with_turns && is_readable { self.read_turns().await? } else { RecordedTurns::default() };
         let (settings, status) = (self.settings.clone(), self.thread.status());
         let next_ordinal = self.recorder.next_ordinal();
-        Ok(Snapshot { settings, status, row, turns, next_ordinal, unheard, unfinished, pending })
+        Ok(Snapshot { settings, status, row, turns, next_ordinal, undelivered, unfinished, pending })
     }
 
-    /// Feeds a command and answers it: when it is durable, or with why not. Says whether it was accepted.
+    /// Feeds a command and responds when it is durable, or with the error. Returns whether it was accepted.
     pub(crate) async fn submit<T: Send + 'static>(
         &mut self,
         input: Input,
@@ -328,7 +328,7 @@ impl Actor {
             return false;
         }
         let stamp = self.services.clock.stamp();
-        // Between turns a command can be undone; within one, a lost record ends the turn.
+        // Between turns a command can be undone; within a turn, a failed record ends the turn.
         let before = self.thread.active_turn().is_none().then(|| self.thread.clone());
         let effects: Vec<Effect> = match self.advance(stamp, input) {
             Ok(effects) => effects,
@@ -337,7 +337,7 @@ impl Actor {
                 return false;
             }
         };
-        // Whoever does not get to the acknowledgement gets the error instead.
+        // If the acknowledgement is not sent, the error takes its responder.
         let responder = Arc::new(Mutex::new(Some(responder)));
         let take = |responder: &Mutex<Option<Responder<T, ThreadError>>>| responder.lock().take();
         let acknowledged = Arc::clone(&responder);

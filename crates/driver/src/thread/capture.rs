@@ -1,6 +1,6 @@
-//! Turns that take the place of another, and the view each request of a thread is made from. Views are captured beside the
-//! actor: instructions and skills are read from the disk, and a file system that hangs must hold up neither a worker nor the
-//! commands of its own thread.
+//! Replacing a running turn, and capturing the step of each request. Steps are captured in a task beside the actor:
+//! they read instructions and skills from the disk, and a file system that hangs must not block a worker or the
+//! thread's commands.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::thread::handle::ReviewOptions;
 use crate::thread::hooks::ThreadHooks;
 use crate::thread::settings::{StepMaker, StepWork, ThreadSettings};
 
-/// The next request of a thread. Its step is captured by whoever asks: the thread itself waits for no disk.
+/// The next request of a thread. The caller captures its step, so that the thread itself does not wait for the disk.
 pub struct NextRequest {
     /// As the thread remembers it.
     pub history: Vec<ResponseItem>,
-    /// The context that the model was told last.
+    /// The context that the model got last.
     pub told_context: Option<Value>,
     pub settings: ThreadSettings,
     source: StepSource,
@@ -41,22 +41,23 @@ impl fmt::Debug for NextRequest {
     }
 }
 
-/// The thread as a step shows it.
+/// The thread's state that a step shows.
 #[derive(Clone)]
 struct StepSource {
     steps: Arc<dyn StepMaker>,
-    /// With the kind of work that the step is for.
+    /// The settings, with the kind of work that the step is for.
     settings: ThreadSettings,
     bench: Arc<Bench>,
     hooks: Arc<ThreadHooks>,
-    /// Of the turn that runs. Wins over that of the settings.
+    /// The running turn's tier, which overrides that of the settings.
     service_tier: Option<String>,
 }
 
 impl StepSource {
-    /// Waits for the disk.
+    /// Reads from the disk and may block.
     fn capture(self) -> Arc<Step> {
-        // Before the tools are listed: a source that becomes ready in between would be missing from a step that counts.
+        // Checked before the tools are listed: otherwise a source that becomes ready in between would be missing from a
+        // final step.
         let is_starting = self.bench.starting_sources().is_some();
         let mut step = self.steps.capture(&self.settings, self.bench.sources());
         if self.settings.work == StepWork::Review {
@@ -71,19 +72,19 @@ impl StepSource {
     }
 }
 
-/// Adds to a step what the thread's tools have come to know since it was opened.
+/// Adds what the thread's tools learned since it was opened.
 pub fn complete_step(step: &mut Step, bench: &Bench) {
     step.reveal(&bench.discovered());
     if let Some(agents) = bench.agents() {
         step.subagents = agents.roster();
     }
-    // No other policy has its model told of them.
+    // Under other policies the model gets no list of approved prefixes.
     if step.approval_policy == AskForApproval::OnRequest {
         step.approved_prefixes = bench.approved_prefixes();
     }
 }
 
-/// A step that is being captured. Dropped, nobody waits for it.
+/// A step that is being captured. Dropping it discards the result.
 #[derive(Debug)]
 pub(crate) struct StepCapture(JoinHandle<Arc<Step>>);
 
@@ -92,8 +93,7 @@ impl StepCapture {
         Self(tokio::task::spawn_blocking(move || source.capture()))
     }
 
-    /// The step. A panic while it is captured, in a program that is built to unwind, is one of the thread that wanted it. May
-    /// be dropped and called again.
+    /// The step. Rethrows a panic of the capture, in a program that is built to unwind. Cancel-safe.
     async fn finished(&mut self) -> Arc<Step> {
         match (&mut self.0).await {
             Ok(step) => step,
@@ -106,7 +106,7 @@ impl StepCapture {
     }
 }
 
-/// The step that is being captured, if there is one; else waits for ever.
+/// The step that is being captured; pending for ever if there is none.
 pub(crate) async fn captured(capturing: &mut Option<StepCapture>) -> Arc<Step> {
     match capturing {
         Some(capture) => capture.finished().await,
@@ -129,8 +129,8 @@ impl Actor {
         self.submit(Input::Review { turn_id, order, step }, (), responder).await;
     }
 
-    /// Ends the running turn for another that is to begin. The caller hears that it is accepted before that end. `None`
-    /// when nothing may begin; the caller knows.
+    /// Ends the running turn so that another can start. Responds that the new one is accepted before the old one ends.
+    /// `None` when nothing may start; the caller has the error then.
     async fn replace_turn(
         &mut self,
         responder: Responder<(), ThreadError>,
@@ -146,7 +146,7 @@ impl Actor {
         self.submit(Input::MakeWay, (), responder).await.then(|| Responder::new(|_| {}))
     }
 
-    /// The step of a command, which begins with it: for the running turn, or for an ordinary one.
+    /// Captures the step of a command: for the running turn, or for an ordinary one.
     pub(crate) async fn capture(&self) -> Arc<Step> {
         self.capture_for(self.step_work()).await
     }
@@ -155,12 +155,12 @@ impl Actor {
         StepCapture::begin(self.step_source(work)).finished().await
     }
 
-    /// Begins to capture the step that the running turn waits for. One that is being captured no longer counts.
+    /// Starts capturing the step that the running turn waits for. Replaces an earlier capture.
     pub(crate) fn begin_capture(&mut self) {
         self.capturing = Some(StepCapture::begin(self.step_source(self.step_work())));
     }
 
-    /// After a change of the thread: the step of the next request shows it, also one that is being captured.
+    /// Captures the pending step again, so that it shows a change of the thread.
     pub(crate) fn recapture(&mut self) {
         if self.capturing.is_some() {
             self.begin_capture();

@@ -1,4 +1,4 @@
-//! Performs the engine's effects: in order, and none before the records emitted ahead of it are durable.
+//! Performs the engine's effects in order, none before the records emitted ahead of it are durable.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,37 +20,37 @@ use crate::thread::actor::Actor;
 use crate::thread::hooks::HookJob;
 use crate::thread::notify::NotifySite;
 use crate::thread::recorder::Recorder;
-use crate::thread::resume_turn::{UnfinishedTurn, UnheardInput, pending};
+use crate::thread::resume_turn::{UndeliveredInput, UnfinishedTurn, pending};
 use crate::thread::tool_jobs::{Progress, ToolJob};
 
-/// The thread's turns as they are in the record.
+/// The thread's turns in the record.
 #[derive(Debug, Default)]
 pub(crate) struct RecordedTurns {
     pub(crate) turns: Vec<Turn>,
-    /// Input that the model never saw.
-    pub(crate) unheard: Vec<UnheardInput>,
-    /// A turn that was cut off or suspended, and not resumed.
+    /// Input that the model never got.
+    pub(crate) undelivered: Vec<UndeliveredInput>,
+    /// A turn that was interrupted by a restart or suspended, and not resumed.
     pub(crate) unfinished: Option<TurnId>,
     /// Operations that wait for a decision or a result.
     pub(crate) pending: Vec<PendingOperation>,
 }
 
-/// Called once what the caller asked for is durable, before anybody else hears of it.
+/// Called when the command is durable, before any other notification.
 pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
 
-/// A record could not be made durable, and nothing after it was performed but what stops something.
+/// A record could not be made durable, and later effects were not performed, except those that stop something.
 pub(crate) struct LostRecord {
     error: JournalError,
-    /// Items whose beginning clients were to be notified of.
+    /// Items whose start clients would have been notified of.
     unseen: HashSet<ItemId>,
 }
 
 impl Actor {
-    /// One input and all that follows from it.
+    /// Feeds one input and performs its effects.
     pub(crate) async fn feed(&mut self, input: Input) {
         let (stamp, input) = (self.services.clock.stamp(), self.rechecked(input));
         let finished = finished_call(&input);
-        // Only commands can be refused, and they are handled before they get here.
+        // Only commands can be refused, and they take another path.
         let effects = self.advance(stamp, input).unwrap_or_default();
         if let Some(call_id) = finished {
             self.tasks.release_call(&call_id);
@@ -58,7 +58,7 @@ impl Actor {
         let _ = self.carry_out(stamp, effects, None, None).await;
     }
 
-    /// The effects of one input. They are performed exactly as they are.
+    /// The engine's effects for one input, unchanged.
     pub(crate) fn advance(&mut self, stamp: Stamp, input: Input) -> Result<Vec<Effect>, Refusal> {
         let effects = self.thread.on(stamp, input)?;
         self.tasks.spans.follow(self.thread.id(), self.thread.active_turn());
@@ -67,8 +67,8 @@ impl Actor {
         Ok(effects)
     }
 
-    /// A failed write ends the turn; clients are not notified of what came after it, because it is not so. A command that
-    /// nobody was notified of yet is undone whole, where `before` says what to go back to.
+    /// Performs effects. A failed write ends the turn, and clients are not notified of later effects, which did not
+    /// happen. A command that nobody was notified of is undone: the thread goes back to `before`.
     pub(crate) async fn carry_out(
         &mut self,
         stamp: Stamp,
@@ -108,14 +108,14 @@ impl Actor {
         self.state.fall_behind();
     }
 
-    /// A turn whose end could not be performed is over all the same.
+    /// The turn counts as ended even if the effects of its end failed.
     async fn answer_if_over(&mut self) {
         if self.thread.active_turn().is_none() && self.state.deadline().is_some() {
             self.turn_is_over(false).await;
         }
     }
 
-    /// Records are collected, and durable before the next effect is performed.
+    /// Collects records and makes them durable before the next effect.
     async fn in_order(
         &mut self,
         stamp: Stamp,
@@ -141,7 +141,7 @@ impl Actor {
                 }
                 return Err(LostRecord { error, unseen });
             }
-            // Whoever stops a turn hears of it when that is durable, and not when the first thing is stopped.
+            // A caller that stops a turn is answered when that is durable, not when the first task is stopped.
             let says_something = !effect.stops() && effect != Effect::AwaitStopped;
             if let Some(acknowledge) = acknowledge.take_if(|_| says_something) {
                 acknowledge();
@@ -176,7 +176,7 @@ impl Actor {
         written
     }
 
-    /// Gives the effects that follow from this one at once. They are performed next.
+    /// Performs one effect. Returns the effects that follow from it at once, to be performed next.
     async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Vec<Effect> {
         #[cfg(test)]
         self.trace.performed(&effect);
@@ -189,7 +189,7 @@ impl Actor {
                     options: self.bench.options(),
                 };
                 self.notifier.note(&self.notify, self.thread.id(), &notification, &site);
-                self.services.audience.tell(self.thread.id(), *notification).await;
+                self.services.audience.notify(self.thread.id(), *notification).await;
             }
             Effect::ReadBack { turn_id, step } => match self.read_back().await {
                 Ok(ThreadSeed { history, context, .. }) => {
@@ -228,7 +228,7 @@ impl Actor {
                 let saved = blocking(move || bench.save_rule(&prefix)).await;
                 if let Ok(Err(warning)) = saved {
                     let told = Box::new(ServerNotification::ConfigWarning(warning));
-                    return self.advance(stamp, Input::Told(told)).unwrap_or_default();
+                    return self.advance(stamp, Input::ItemNotification(told)).unwrap_or_default();
                 }
             }
             Effect::AnswerNested { call_id, output } => self.tasks.answer_nested(&call_id, output),
@@ -257,7 +257,7 @@ impl Actor {
                 self.tasks.spans.end_turn(Some(status));
                 self.turn_is_over(false).await;
             }
-            // Written before whatever follows it is performed.
+            // Written before the next effect.
             Effect::Record(_) => {}
         }
         Vec::new()
@@ -267,7 +267,7 @@ impl Actor {
         HookJob { step, bench: self.bench.clone(), progress, scope, clock: self.services.clock.clone() }
     }
 
-    /// After a failed write the engine remembers what the disk does not. The disk is right.
+    /// Rebuilds the engine's state from the record: after a failed write it has more than the disk.
     pub(crate) async fn catch_up(&mut self) -> Result<(), JournalError> {
         if !self.state.is_behind() {
             return Ok(());
@@ -289,17 +289,17 @@ impl Actor {
         Ok(ThreadSeed { history, usage, goal, context, agreed, ..(*self.template).clone() })
     }
 
-    /// The turns as clients see them. Only the running turn, and items that clients saw begin, are in progress.
+    /// The turns as clients see them. Only the running turn, and items that clients saw start, are in progress.
     pub(crate) async fn read_turns(&mut self) -> Result<RecordedTurns, JournalError> {
         let history = self.read_record().await?;
         let is_running = self.thread.active_turn().is_some();
-        let unheard = if is_running {
+        let undelivered = if is_running {
             Vec::new()
         } else {
-            UnfinishedTurn::of(&history).map(|take_up| take_up.unheard).unwrap_or_default()
+            UnfinishedTurn::of(&history).map(|take_up| take_up.undelivered).unwrap_or_default()
         };
         let mut pending = pending(&history);
-        // A started operation of the running turn is not unknown.
+        // A started operation of the running turn has no unknown outcome.
         pending.retain(|operation| !is_running || operation.state == PendingOperationState::Proposed);
         let unfinished = history.unfinished_turn.filter(|_| !is_running);
         let mut turns = history.turns;
@@ -311,7 +311,7 @@ impl Actor {
             last.duration_ms = None;
         }
         self.open_items.show_in(&mut turns);
-        Ok(RecordedTurns { turns, unheard, unfinished, pending })
+        Ok(RecordedTurns { turns, undelivered, unfinished, pending })
     }
 
     pub(crate) async fn read_record(&self) -> Result<ThreadHistory, JournalError> {
@@ -320,7 +320,7 @@ impl Actor {
         }
         let (store, id) = (self.services.store.clone(), self.thread.id().clone());
         let read = tokio::task::spawn_blocking(move || store.read(&id)).await;
-        // The task can only fail by a panic, and then there is nothing to go on from.
+        // The task can only fail by a panic, and then there is no thread to continue with.
         read.map_or_else(
             |_| Err(JournalError::NotFound(self.thread.id().to_string())),
             |read| Ok(read?.history),
@@ -345,11 +345,11 @@ fn started_item(effect: &Effect) -> Option<ItemId> {
     }
 }
 
-/// How a failed write is treated.
+/// What to do about a failed write.
 #[derive(Debug, Clone, Copy)]
 enum FailedWrite {
-    /// Nothing after it happens.
+    /// Skip everything after it.
     Stops,
-    /// It failed before, and clients are notified of the end of the turn all the same.
+    /// It failed before; notify clients of the turn's end all the same.
     IsKnown,
 }

@@ -1,4 +1,4 @@
-//! Why a thread did not do what it was asked to, in words that name the field and say what to do.
+//! Errors of a thread's commands: they name the field and say what to do.
 
 use delegation::DelegationError;
 use engine::Refusal;
@@ -7,10 +7,10 @@ use protocol::{ThreadId, TurnId};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ThreadError {
-    /// The engine's own rules of turns.
+    /// A rule of the engine about turns.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Between a host and the thread whose work it carries.
+    /// An error between the thread and its host.
     #[error(transparent)]
     Delegation(#[from] DelegationError),
     #[error("expectedTurnId must not be empty")]
@@ -21,13 +21,13 @@ pub enum ThreadError {
     NothingToInterrupt,
     #[error("ephemeral thread does not support metadata updates: {0}")]
     NoMetadataInMemory(ThreadId),
-    /// The thread's actor is gone: unloaded, or broken by a panic.
+    /// The thread's actor has ended: unloaded, or after a panic.
     #[error("thread {0} is not running; resume it")]
     Gone(ThreadId),
     /// Another process has the thread's record open.
     #[error("the thread is open in another process: {0}")]
     HeldElsewhere(String),
-    /// The record could not be written or read, so what was asked for did not happen.
+    /// The record could not be written or read, so the command had no effect.
     #[error("the thread's record could not be used: {0}")]
     Storage(String),
 }

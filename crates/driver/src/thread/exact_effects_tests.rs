@@ -28,12 +28,12 @@ use crate::thread::trace::EffectTrace;
 
 const THREAD: &str = "019a8b3c-0000-7000-8000-000000000009";
 
-/// Hears everything, and answers by the id of the call.
+/// Stores every notification, and answers by the id of the call.
 #[derive(Debug, Default)]
 struct AnsweringClient(Mutex<Vec<ServerNotification>>);
 
 impl Audience for AnsweringClient {
-    fn tell<'a>(&'a self, _: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, _: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         self.0.lock().push(notification);
         Box::pin(tokio::task::yield_now())
     }
@@ -122,7 +122,7 @@ impl StepMaker for Steps {
     }
 }
 
-/// One thing that somebody does to the thread.
+/// One step of a test.
 #[derive(Debug, Clone, Copy)]
 enum Move {
     Start,
@@ -135,7 +135,7 @@ enum Move {
     RollBack,
     /// The file of the record disappears, so that every later write fails.
     LoseRecord,
-    /// The thread goes on for a while.
+    /// Lets the thread run for a while.
     Wait(u8),
 }
 
@@ -165,7 +165,7 @@ async fn play(thread: &ThreadHandle, store: &Store, number: usize, one: Move) {
         Move::Compact => drop(thread.compact(turn_id).await),
         Move::RollBack => drop(thread.roll_back(1, turn_id).await),
         Move::LoseRecord => {
-            // Nothing to remove before the first turn, or a second time.
+            // There is nothing to remove before the first turn, or a second time.
             if let Ok(row) = store.summary(thread.id()) {
                 let _ = std::fs::remove_file(row.path);
             }
@@ -178,7 +178,7 @@ async fn play(thread: &ThreadHandle, store: &Store, number: usize, one: Move) {
     }
 }
 
-/// Plays the moves, closes the thread, and compares what was emitted with what was performed.
+/// Performs the moves, closes the thread, and compares emitted with performed effects.
 async fn run(folder: &Path, steps: &[Value], moves: &[Move]) -> EffectTrace {
     let trace = EffectTrace::renew();
     let store = Arc::new(Store::open(folder, StoreOptions::default()).expect("a store"));

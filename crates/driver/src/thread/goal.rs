@@ -1,4 +1,4 @@
-//! The goal of a thread, as the actor works on it.
+//! The thread's goal: commands about it, and the turns it starts.
 
 use engine::{Effect, GoalChange, Input};
 use protocol::{ThreadGoal, ThreadGoalStatus};
@@ -10,7 +10,7 @@ use crate::thread::error::ThreadError;
 use crate::thread::settings::StepWork;
 
 impl Actor {
-    /// Sets or changes the goal. Where nothing else is done, work on an active one begins with it.
+    /// Sets or changes the goal. If no turn runs, work on an active goal starts.
     pub(crate) async fn set_goal(
         &mut self,
         change: GoalChange,
@@ -41,8 +41,8 @@ impl Actor {
         self.recapture();
     }
 
-    /// After the thread was opened again.
-    pub(crate) async fn go_on_with_goal(&mut self) {
+    /// Continues after the thread was opened again.
+    pub(crate) async fn continue_goal(&mut self) {
         if self.catch_up().await.is_err() || !self.may_pursue() {
             return;
         }
@@ -51,8 +51,8 @@ impl Actor {
         let _ = self.carry_out(stamp, effects, None, None).await;
     }
 
-    /// The effects of a turn for the goal, if it may begin. No command comes between the end of one turn and the start of
-    /// the next, so there are never two.
+    /// The effects of a turn for the goal, if one may start. No command comes between the end of one turn and the start
+    /// of the next, so there are never two.
     pub(crate) async fn pursue_goal(&mut self) -> Vec<Effect> {
         if !self.may_pursue() {
             return Vec::new();
@@ -62,7 +62,7 @@ impl Actor {
         self.advance(stamp, Input::PursueGoal { turn_id, step }).unwrap_or_default()
     }
 
-    /// No turn runs or waits to be resumed, and whoever carries model requests is there.
+    /// No turn runs or waits to be resumed, and the host that carries model requests is attached.
     fn may_pursue(&self) -> bool {
         let is_vacant = self.session.as_ref().is_some_and(|session| session.is_vacant());
         self.thread.active_turn().is_none() && !self.state.is_suspended() && !is_vacant

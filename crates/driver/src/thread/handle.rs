@@ -1,4 +1,4 @@
-//! How others talk to a thread's actor.
+//! The handle of a thread: sends commands to its actor.
 
 use std::fmt;
 use std::future::Future;
@@ -17,7 +17,7 @@ use traces::TraceContext;
 use crate::audience::BoxFuture;
 use crate::thread::capture::NextRequest;
 use crate::thread::error::ThreadError;
-use crate::thread::resume_turn::UnheardInput;
+use crate::thread::resume_turn::UndeliveredInput;
 use crate::thread::settings::{SettingsChange, ThreadSettings};
 
 /// Options of one turn.
@@ -26,9 +26,9 @@ pub struct TurnOptions {
     pub turn_id: TurnId,
     pub text: UserText,
     pub output_schema: Option<Value>,
-    /// Holds from this turn on.
+    /// Applies from this turn on.
     pub change: SettingsChange,
-    /// As the provider spells it. Holds for this turn alone.
+    /// In the provider's spelling. Applies to this turn only.
     pub service_tier: Option<String>,
 }
 
@@ -37,11 +37,11 @@ pub struct TurnOptions {
 pub struct ReviewOptions {
     pub turn_id: TurnId,
     pub order: ReviewOrder,
-    /// Holds from this turn on.
+    /// Applies from this turn on.
     pub change: SettingsChange,
 }
 
-/// As [`Responder`], and the thread's next event waits until the future ends.
+/// Like [`Responder`], but the thread handles no event until the future has ended.
 pub struct Then<T, E>(Box<dyn FnOnce(Result<T, E>) -> BoxFuture<'static, ()> + Send>);
 
 impl<T, E> Then<T, E> {
@@ -60,7 +60,7 @@ impl<T, E> fmt::Debug for Then<T, E> {
     }
 }
 
-/// A thread at one moment between two events.
+/// A thread's state between two events.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub settings: ThreadSettings,
@@ -69,13 +69,13 @@ pub struct Snapshot {
     pub row: Option<journal::ThreadRow>,
     /// The next ordinal to be written, where the host keeps the record.
     pub next_ordinal: Option<u64>,
-    /// User messages of an unfinished turn that the model never saw. Read with the turns.
-    pub unheard: Vec<UnheardInput>,
-    /// The turn that was cut off or suspended and can be resumed. Read with the turns.
+    /// User messages of an unfinished turn that the model never got. Read together with the turns.
+    pub undelivered: Vec<UndeliveredInput>,
+    /// The interrupted or suspended turn that can be resumed. Read together with the turns.
     pub unfinished: Option<TurnId>,
-    /// Pending operations. Read with the turns.
+    /// Pending operations. Read together with the turns.
     pub pending: Vec<PendingOperation>,
-    /// Empty unless asked for. The turn that runs is the last, without the item that is still growing.
+    /// Empty unless requested. A running turn is the last, without the item that is still streaming.
     pub turns: Vec<Turn>,
 }
 
@@ -88,14 +88,14 @@ pub(crate) enum ThreadCommand {
         text: UserText,
         responder: Responder<TurnId, ThreadError>,
     },
-    /// A host attaches again, with its copy of the record.
+    /// A host attached again, with its copy of the record.
     Rejoin(Option<Vec<journal::JournalEntry>>, Responder<(), ThreadError>),
     ResumeTurn {
         resolved: Vec<ResolvedOperation>,
         texts: Vec<(ItemId, UserText)>,
         responder: Responder<(), ThreadError>,
     },
-    /// Of the turn that runs, whichever it is, when none is expected.
+    /// Applies to any running turn if `expected` is unset.
     Suspend {
         expected: Option<TurnId>,
         when_pending: bool,
@@ -110,9 +110,9 @@ pub(crate) enum ThreadCommand {
     Review(Box<ReviewOptions>, Responder<(), ThreadError>),
     SetGoal(Box<GoalChange>, Responder<ThreadGoal, ThreadError>),
     ReadGoal(Responder<Option<ThreadGoal>, ThreadError>),
-    /// Answers whether there was one.
+    /// Responds whether there was one.
     ClearGoal(Responder<bool, ThreadError>),
-    /// Work on an active goal goes on, if nothing else is done.
+    /// Continue an active goal, if the thread is idle.
     PursueGoal,
     Rollback {
         num_turns: u32,
@@ -134,12 +134,12 @@ pub(crate) enum ThreadCommand {
     Remembered(Responder<Remembered, ThreadError>),
     NextRequest(Responder<NextRequest, ThreadError>),
     Close(Responder<(), ThreadError>),
-    /// Closes a thread in which nothing runs or waits, if the caller still wants that when its turn has come. Answers
-    /// whether it was closed.
+    /// Closes an idle thread, if the caller's condition still holds when the command is handled. Responds whether it
+    /// was closed.
     CloseIdle(Still, Responder<bool, ThreadError>),
 }
 
-/// A command, and the trace that whoever sent it works for.
+/// A command with its sender's trace context.
 #[derive(Debug)]
 pub(crate) struct SentCommand {
     pub(crate) command: ThreadCommand,
@@ -152,7 +152,7 @@ impl SentCommand {
     }
 }
 
-/// Asked in the actor, one after the other with all that is told of the thread.
+/// Evaluated in the actor, in order with the thread's notifications.
 pub struct Still(pub Box<dyn FnOnce() -> bool + Send>);
 
 impl fmt::Debug for Still {
@@ -164,7 +164,7 @@ impl fmt::Debug for Still {
 /// The model's history, and the context of its last request.
 pub type Remembered = (Vec<ResponseItem>, Option<Value>);
 
-/// Sends to a thread; clones send to the same one.
+/// Sends commands to a thread. Clones send to the same one.
 #[derive(Debug, Clone)]
 pub struct ThreadHandle {
     pub(crate) id: ThreadId,
@@ -177,7 +177,7 @@ impl ThreadHandle {
         &self.id
     }
 
-    /// The actor has ended: closed, or broken by a panic.
+    /// The actor has ended: closed, or after a panic.
     pub fn is_gone(&self) -> bool {
         self.commands.is_closed()
     }
@@ -186,15 +186,15 @@ impl ThreadHandle {
         self.status.borrow().clone()
     }
 
-    /// Returns once no turn runs and nothing is waited for.
+    /// Returns when no turn runs and no answer is pending.
     pub async fn idle(&self) {
         let mut status = self.status.clone();
-        // An error means that the thread is gone, and then it is idle too.
+        // An error means that the thread has ended, which counts as idle.
         let _ = status.wait_for(|status| !matches!(status, ThreadStatus::Active { .. })).await;
     }
 
-    /// Accepted means durable: the input survives the process. While a turn runs the input joins it, and the responder is
-    /// the id of the running turn.
+    /// Responds when the input is durable: it survives the process. If a turn is running, the input joins it, and the
+    /// response is that turn's id.
     pub async fn start_turn(&self, options: TurnOptions) -> Result<TurnId, ThreadError> {
         self.wait(|responder| self.start_turn_then(options, responder)).await
     }
@@ -203,7 +203,7 @@ impl ThreadHandle {
         self.send(responder, |responder| ThreadCommand::Start(Box::new(options), responder)).await;
     }
 
-    /// Adds input to the turn the caller believes is running.
+    /// Adds input to the turn that the caller expects to be running.
     pub async fn steer(&self, expected: TurnId, text: UserText) -> Result<TurnId, ThreadError> {
         if expected.as_str().is_empty() {
             return Err(ThreadError::NoExpectedTurn);
@@ -214,7 +214,7 @@ impl ThreadHandle {
         .await
     }
 
-    /// Answered when the turn has stopped. Refused when none runs, or another than the one that is meant.
+    /// Responds when the turn has stopped. Refused when no turn runs, or another than expected.
     pub async fn interrupt(&self, expected: Option<TurnId>) -> Result<(), ThreadError> {
         self.wait(|responder| self.interrupt_then(expected, responder)).await
     }
@@ -223,13 +223,13 @@ impl ThreadHandle {
         self.send(responder, |responder| ThreadCommand::Interrupt { expected, responder }).await;
     }
 
-    /// Goes on from the record of a host that attaches again.
+    /// Continues from the record of a host that attached again.
     pub async fn rejoin(&self, entries: Option<Vec<journal::JournalEntry>>) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::Rejoin(entries, responder)))
             .await
     }
 
-    /// Resumes the turn that was cut off or suspended, if there is one. Decisions made meanwhile are recorded first.
+    /// Resumes the interrupted or suspended turn, if there is one. Records decisions made meanwhile first.
     pub async fn resume_turn(
         &self,
         resolved: Vec<ResolvedOperation>,
@@ -241,7 +241,7 @@ impl ThreadHandle {
         .await
     }
 
-    /// Suspends the running turn; answers with its pending operations.
+    /// Suspends the running turn; responds with its pending operations.
     pub async fn suspend_then(
         &self,
         expected: Option<TurnId>,
@@ -253,15 +253,15 @@ impl ThreadHandle {
         self.send(responder, command).await;
     }
 
-    /// Returns once no turn runs. The turn is suspended when everything in it waits for a client, and after `limit` in any
-    /// case.
+    /// Returns when no turn runs. The turn is suspended when everything in it waits for a client, and after `limit` in
+    /// any case.
     pub async fn drain(&self, limit: Duration) {
         // An error means that no turn runs.
         let _ = self.wait(|responder| self.suspend_then(None, true, limit, responder)).await;
         self.idle().await;
     }
 
-    /// Starts a turn that compacts the history. A turn that runs is interrupted for it.
+    /// Starts a turn that compacts the history. Interrupts a running turn.
     pub async fn compact(&self, turn_id: TurnId) -> Result<(), ThreadError> {
         self.wait(|responder| self.compact_then(turn_id, responder)).await
     }
@@ -270,12 +270,12 @@ impl ThreadHandle {
         self.send(responder, |responder| ThreadCommand::Compact(turn_id, responder)).await;
     }
 
-    /// Starts a review. A turn that runs is interrupted for it.
+    /// Starts a review. Interrupts a running turn.
     pub async fn review_then(&self, options: ReviewOptions, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Review(Box::new(options), responder)).await;
     }
 
-    /// Sets or changes the goal. Work on an active one begins at once.
+    /// Sets or changes the goal. Work on an active goal starts at once.
     pub async fn set_goal_then(&self, change: GoalChange, responder: Responder<ThreadGoal, ThreadError>) {
         self.send(responder, |responder| ThreadCommand::SetGoal(Box::new(change), responder)).await;
     }
@@ -288,13 +288,13 @@ impl ThreadHandle {
         self.send(responder, ThreadCommand::ClearGoal).await;
     }
 
-    /// A thread that was resumed goes on with its goal, if that is active.
+    /// Continues the active goal of a resumed thread.
     pub async fn pursue_goal(&self) {
-        // One that is gone has nothing to go on with.
+        // A closed thread has no goal to continue.
         let _ = self.commands.send(SentCommand::new(ThreadCommand::PursueGoal)).await;
     }
 
-    /// Tokens are counted anew, under the given id.
+    /// Rolls turns back. Token usage is notified under the given id.
     pub async fn roll_back(&self, num_turns: u32, turn_id: TurnId) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::Rollback { num_turns, turn_id, responder })
@@ -302,7 +302,7 @@ impl ThreadHandle {
         .await
     }
 
-    /// Runs a command of the user's own: within the running turn, or in one of its own with this id.
+    /// Runs a command of the user: within the running turn, or in a new turn with this id.
     pub async fn shell_then(&self, turn_id: TurnId, command: String, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Shell { turn_id, command, responder }).await;
     }
@@ -312,7 +312,7 @@ impl ThreadHandle {
         self.wait(|responder| self.send(responder, ThreadCommand::ClearTerminals)).await
     }
 
-    /// Records a change of what is known about the thread.
+    /// Records a change of the thread's metadata.
     pub async fn note(&self, change: ThreadMetadataChange) -> Result<journal::ThreadRow, ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::Note(Box::new(change), responder))
@@ -320,7 +320,7 @@ impl ThreadHandle {
         .await
     }
 
-    /// The thread's state, ordered with its notifications: after all earlier ones and before all later ones.
+    /// The thread's state, ordered with its notifications: after all earlier and before all later ones.
     pub async fn snapshot(&self, with_turns: bool) -> Result<Snapshot, ThreadError> {
         self.wait(|responder| {
             let then = Then::new(|snapshot| {
@@ -339,7 +339,7 @@ impl ThreadHandle {
         }
     }
 
-    /// A child came to an end. Accepted means that it is in the record.
+    /// Reports the end of a child. Returns when it is recorded.
     pub async fn child_ended(&self, end: ChildEnd) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::ChildEnded(Box::new(end), responder))
@@ -356,12 +356,12 @@ impl ThreadHandle {
         self.wait(|responder| self.send(responder, ThreadCommand::NextRequest)).await
     }
 
-    /// Stops the running turn and lets go of the journal.
+    /// Stops the running turn and closes the journal.
     pub async fn close(&self) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::Close)).await
     }
 
-    /// Lets go of the journal if nothing runs or waits and `still` agrees. Says whether it did.
+    /// Closes the journal if the thread is idle and `still` agrees. Returns whether it did.
     pub async fn close_idle(&self, still: Still) -> Result<bool, ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::CloseIdle(still, responder)))
             .await

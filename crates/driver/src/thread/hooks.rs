@@ -9,7 +9,7 @@ use engine::{
     HookDecision, HookOccasion, HookPoints, HookVerdict, Reach, Step, ToolCall, ToolOutcome, ToolPayload,
 };
 use futures_util::future::BoxFuture;
-use hooks::{FinishedHook, HookFacts, HookSet, HookSite, HookTeller, HookTrigger, decide};
+use hooks::{FinishedHook, HookFacts, HookNotifier, HookSet, HookSite, HookTrigger, decide};
 use parking_lot::RwLock;
 use protocol::{
     FunctionCallOutputBody, HookEventName, HookRunStatus, ReadOnlyAccess, SandboxPolicy, ServerNotification,
@@ -20,22 +20,22 @@ use tools::{Bench, CallScope, Sink};
 
 use crate::thread::tool_jobs::Progress;
 
-/// Tools that run a command which their arguments hold.
+/// Tools whose arguments contain the command they run.
 const SHELLS: &[&str] = &["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
 
-/// The hooks that a thread has, and what it needs to run them.
+/// The thread's hooks and their context.
 #[derive(Debug, Default)]
 pub struct ThreadHooks {
     set: RwLock<Arc<HookSet>>,
     /// The thread existed before this process.
     is_resumed: bool,
-    /// Where its record is.
+    /// The path of its record.
     transcript: Option<PathBuf>,
     /// Hooks for the start of a session have run, or had the chance to.
     is_started: AtomicBool,
 }
 
-/// One run of hooks: for which step, and who hears of it.
+/// One run of hooks: its step, and where to report it.
 #[derive(Debug)]
 pub(crate) struct HookJob {
     pub(crate) step: Arc<Step>,
@@ -45,9 +45,9 @@ pub(crate) struct HookJob {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-impl HookTeller for HookJob {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.progress.tell_later(notification)
+impl HookNotifier for HookJob {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.progress.notify_later(notification)
     }
 
     fn now_ms(&self) -> i64 {
@@ -61,7 +61,7 @@ impl ThreadHooks {
         Self { set, is_resumed, transcript, is_started: AtomicBool::new(false) }
     }
 
-    /// From now on these count.
+    /// Replaces the hooks from now on.
     pub fn replace(&self, config: &ResolvedConfig) {
         *self.set.write() = Arc::new(HookSet::of(config));
     }
@@ -70,7 +70,7 @@ impl ThreadHooks {
         self.set.read().clone()
     }
 
-    /// Where a turn has to wait.
+    /// The points at which a turn waits for hooks.
     pub(crate) fn points(&self) -> HookPoints {
         let set = self.set();
         let starts = set.has(HookEventName::SessionStart) && !self.is_started.load(Ordering::Relaxed);
@@ -80,7 +80,7 @@ impl ThreadHooks {
         }
     }
 
-    /// Runs what the engine waits for.
+    /// Runs the hooks that the engine waits for.
     pub(crate) async fn run(self: Arc<Self>, occasion: HookOccasion, job: HookJob) -> HookVerdict {
         match occasion {
             HookOccasion::Prompt { text } => {
@@ -159,8 +159,8 @@ impl ThreadHooks {
     }
 }
 
-/// Hooks run on this machine. Where the thread works elsewhere, its folder is not here; the home folder takes its place,
-/// and what may be written in the thread's folder may not be in that.
+/// Folder and sandbox of hooks, which run on this machine. If the thread works elsewhere, the home folder replaces its
+/// folder, and the thread's write permissions do not apply.
 fn place(step: &Step, home: Option<&String>) -> (PathBuf, SandboxPolicy) {
     if !step.primary().is_some_and(|place| matches!(place.reach, Reach::Command { .. })) {
         return (PathBuf::from(&step.cwd), step.sandbox.clone());
@@ -175,7 +175,7 @@ fn place(step: &Step, home: Option<&String>) -> (PathBuf, SandboxPolicy) {
     (folder, sandbox)
 }
 
-/// Why hooks blocked or stopped what they ran for, each on its own.
+/// Why hooks blocked or stopped, one reason per hook.
 fn reasons(finished: &[FinishedHook]) -> Option<String> {
     let blocks = |status| matches!(status, HookRunStatus::Blocked | HookRunStatus::Stopped);
     let blocked = finished.iter().filter(|hook| blocks(hook.judged.status));
@@ -183,7 +183,7 @@ fn reasons(finished: &[FinishedHook]) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("\n\n"))
 }
 
-/// The command that a call runs, if it is of that kind. One whose arguments cannot be read does not run.
+/// The command of a call, if the tool runs commands. A call with invalid arguments runs none.
 fn command_of(call: &ToolCall) -> Option<String> {
     let ToolPayload::Function { arguments } = &call.payload else { return None };
     if call.namespace.is_some() || !SHELLS.contains(&call.name.as_str()) {

@@ -1,4 +1,4 @@
-//! Pictures that a provider makes, saved as files.
+//! Saves images from the provider as files.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -10,11 +10,11 @@ use protocol::ResponseItem;
 use support::blocking;
 use workspace::{FileError, READ_LIMIT, StepCount, within_steps};
 
-/// The folder for the pictures of one thread.
+/// The folder for the images of one thread.
 #[derive(Debug, Clone)]
 pub(crate) struct ImageFolder(PathBuf);
 
-/// Below the folder of our state, or where the user of commands can read them.
+/// In our state folder, or where the user of commands can read them.
 pub fn images_folder(state: &Path, thread_id: &str) -> PathBuf {
     let all = match sandbox::has_command_user() {
         true => std::env::temp_dir().join("oarlock-images"),
@@ -28,7 +28,7 @@ impl ImageFolder {
         Self(images_folder(state, thread_id))
     }
 
-    /// Saves the picture that an item holds. `None` for other items, and where it cannot be saved, which the log says.
+    /// Saves the image in an item. `None` for other items, and if saving fails, which is logged.
     pub(crate) async fn save(&self, item: &ResponseItem) -> Option<String> {
         let ResponseItem::ImageGenerationCall { id, result, .. } = item else { return None };
         if result.is_empty() {
@@ -48,7 +48,7 @@ impl ImageFolder {
         match blocking(save).await.ok()? {
             Ok(()) => Some(path.to_string_lossy().into_owned()),
             Err(error) => {
-                tracing::warn!(%error, path = %path.display(), "a picture was not saved");
+                tracing::warn!(%error, path = %path.display(), "an image was not saved");
                 None
             }
         }
@@ -63,7 +63,7 @@ fn write(path: &Path, encoded: &str, steps: &StepCount) -> Result<(), FileError>
     workspace::write_file(path, &content, steps)
 }
 
-/// The id of an item comes from the provider, so that it may hold anything.
+/// A safe file name: the id comes from the provider and may contain anything.
 fn file_name(id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     let name: String = id.chars().take(128).map(plain).collect();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_id_leads_out_of_the_folder() {
+    fn no_id_escapes_the_folder() {
         for (id, expected) in
             [("ig_1-a", "ig_1-a"), ("../../etc/passwd", "______etc_passwd"), ("", "image"), (".", "_")]
         {

@@ -1,4 +1,4 @@
-//! One thread: its actor, which alone owns its state and carries out the engine's effects, and the handle that talks to it.
+//! One thread: its actor, the sole owner of its state, and the handle that sends it commands.
 
 pub(crate) mod actor;
 pub(crate) mod capture;

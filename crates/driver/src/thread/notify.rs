@@ -1,4 +1,4 @@
-//! `notify`: a program of the user's that hears of every completed turn.
+//! `notify`: a program of the user that is notified of every completed turn.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use support::blocking;
 use tokio::task::JoinSet;
 use tools::{BenchOptions, environment_outside};
 
-/// How long the program may take.
+/// Time limit of the program.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// How long a thread that is closed waits for it.
+/// How long closing a thread waits for it.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
-/// Programs at the same time. More are not started: they would wait for something that does not come.
+/// Limit of running programs. Beyond it no more are started: the running ones probably hang.
 const MOST_RUNNING: usize = 8;
 
 /// The program of a thread, which a reload may change.
@@ -53,7 +53,7 @@ pub(crate) struct NotifySite<'a> {
 }
 
 impl TurnNotifier {
-    /// Hears what clients hear.
+    /// Handles a notification for clients.
     pub(crate) fn note(
         &mut self,
         command: &NotifyCommand,
@@ -87,8 +87,8 @@ impl TurnNotifier {
         }
     }
 
-    /// The user chose the program, so it is not confined; it gets what commands get of the environment, but for what
-    /// leads to files that commands could have written.
+    /// The program is the user's choice and runs without a sandbox. It gets the environment of commands, except for
+    /// variables with paths to files that commands could have written.
     fn start(&mut self, mut argv: Vec<String>, payload: &Value, site: &NotifySite<'_>) {
         while self.running.try_join_next().is_some() {}
         if self.running.len() >= MOST_RUNNING {
@@ -115,7 +115,7 @@ impl TurnNotifier {
         });
     }
 
-    /// Lets the programs end, but not for long.
+    /// Waits briefly for the programs to end.
     pub(crate) async fn close(&mut self) {
         let all = async { while self.running.join_next().await.is_some() {} };
         if tokio::time::timeout(CLOSE_LIMIT, all).await.is_err() {

@@ -1,5 +1,5 @@
-//! Calls that clients saw begin and not yet end. The record has some of them not at all, and of none whether it still
-//! runs.
+//! Items that clients saw start and not end. Some of them are not recorded, and the record does not say which are still
+//! running.
 
 use protocol::{ServerNotification, ThreadItem, Turn, TurnId};
 
@@ -7,7 +7,7 @@ use protocol::{ServerNotification, ThreadItem, Turn, TurnId};
 pub(crate) struct OpenItems(Vec<(TurnId, ThreadItem)>);
 
 impl OpenItems {
-    /// Keeps track of the next notification.
+    /// Updates from the next notification.
     pub(crate) fn note(&mut self, told: &ServerNotification) {
         match told {
             ServerNotification::ItemStarted(begun) if is_call(&begun.item) => {
@@ -17,15 +17,15 @@ impl OpenItems {
             ServerNotification::ItemCompleted(ended) => {
                 self.0.retain(|(turn_id, item)| (turn_id, item.id()) != (&ended.turn_id, ended.item.id()));
             }
-            // Nothing of it runs until somebody takes it up, and then it begins anew.
-            ServerNotification::TurnSuspended(put_away) => {
-                self.0.retain(|(turn_id, _)| *turn_id != put_away.turn_id);
+            // A suspended turn runs nothing; resuming it starts its items again.
+            ServerNotification::TurnSuspended(suspended) => {
+                self.0.retain(|(turn_id, _)| *turn_id != suspended.turn_id);
             }
             _ => {}
         }
     }
 
-    /// Puts them where they belong in what was read from the record.
+    /// Inserts them into turns that were read from the record.
     pub(crate) fn show_in(&self, turns: &mut [Turn]) {
         for (turn_id, item) in &self.0 {
             let Some(turn) = turns.iter_mut().rfind(|turn| turn.id == *turn_id) else { continue };
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_in_progress_until_it_ends() {
+    fn a_started_item_is_in_progress_until_it_ends() {
         let mut open = OpenItems::default();
         for id in ["a", "b"] {
             open.note(&told("item/started", "u1", &call(id, "inProgress")));
@@ -98,8 +98,8 @@ mod tests {
         open.note(&told("item/completed", "u1", &call("a", "completed")));
         open.note(&told("item/completed", "u2", &call("b", "completed")));
         assert_eq!(shown(&open, &json!([])), json!([["b", "inProgress"]]));
-        let put_away = json!({"threadId": "t", "turnId": "u1", "pendingOperations": []});
-        open.note(&ServerNotification::TurnSuspended(serde_json::from_value(put_away).expect("put away")));
+        let suspended = json!({"threadId": "t", "turnId": "u1", "pendingOperations": []});
+        open.note(&ServerNotification::TurnSuspended(serde_json::from_value(suspended).expect("put away")));
         assert_eq!(shown(&open, &json!([])), json!([]));
     }
 }

@@ -1,4 +1,4 @@
-//! A thread's record on the disk: made with the first turn, kept open while the thread is loaded.
+//! A thread's record on the disk: created with the first turn, open while the thread is loaded.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use tokio::task::spawn_blocking;
 
 use delegation::HostRecord;
 
-/// Where a thread's records go.
+/// The destination of a thread's records.
 #[derive(Debug)]
 pub(crate) enum Recorder {
-    /// Nothing is kept.
+    /// Nothing is stored.
     Ephemeral,
-    /// Nothing was said yet, so there is nothing to keep.
+    /// The thread is still empty, so nothing is stored yet.
     Waiting {
         store: Arc<Store>,
         meta: Box<SessionMeta>,
     },
-    /// A rollout of the reference, copied into a record of our own with the first write.
+    /// A rollout of the reference, copied into our own record with the first write.
     Reference {
         store: Arc<Store>,
         rollout: Box<ReferenceRollout>,
     },
     Open(ThreadJournal),
-    /// The host keeps it.
+    /// The host keeps the record.
     Host(Box<HostRecord>),
 }
 
 impl Recorder {
-    /// Returns when the records are durable, or says why they are not.
+    /// Returns when the records are durable, or with the error.
     pub(crate) async fn write(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
         match self {
             Self::Ephemeral => Ok(()),
@@ -39,7 +39,7 @@ impl Recorder {
                 let identity = RolloutRecord::SessionMeta { meta: meta.clone() };
                 let batch = batch(at_ms, std::iter::once(&identity).chain(records))?;
                 let (store, thread_id) = (Arc::clone(store), meta.thread_id.clone());
-                // Makes folders and files and waits for the disk, which is no work for a thread that serves others.
+                // Creates folders and files and waits for the disk, so it must not run on an async worker.
                 let made = spawn_blocking(move || store.create(&thread_id, batch)).await;
                 *self = Self::Open(made.unwrap_or_else(|stopped| Err(interrupted(&stopped)))?);
                 Ok(())
@@ -71,7 +71,7 @@ impl Recorder {
         }
     }
 
-    /// The next ordinal to be written, where the host keeps the record.
+    /// The next ordinal, if the host keeps the record.
     pub(crate) fn next_ordinal(&self) -> Option<u64> {
         match self {
             Self::Host(record) => Some(record.next()),
@@ -79,7 +79,7 @@ impl Recorder {
         }
     }
 
-    /// The history, where a host keeps the record. Else it is on the disk.
+    /// The history, if a host keeps the record. Otherwise it is on the disk.
     pub(crate) fn read(&self) -> Option<ThreadHistory> {
         match self {
             Self::Host(record) => Some(record.read()),
@@ -99,7 +99,7 @@ impl Recorder {
         }
     }
 
-    /// The record at a host whose connection ended before it had acknowledged everything.
+    /// The host's record, if its connection ended before everything was acknowledged.
     pub(crate) fn cut_off(&self) -> Option<&HostRecord> {
         match self {
             Self::Host(record) if record.is_cut_off() => Some(record),
@@ -107,7 +107,7 @@ impl Recorder {
         }
     }
 
-    /// Finishes what was appended and lets go of the thread.
+    /// Finishes pending writes and closes the journal.
     pub(crate) async fn close(self) {
         if let Self::Open(journal) = self
             && let Ok(Err(error)) = spawn_blocking(move || journal.close()).await

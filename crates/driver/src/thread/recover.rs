@@ -1,5 +1,5 @@
 //! Operations that a stored thread's last process left open. A call that started and never finished is not run again:
-//! record and model say that its outcome is unknown.
+//! record and model get an unknown outcome.
 
 use delegation::{is_output_of, output_text};
 use engine::{Truncation, UNKNOWN_OUTCOME as UNKNOWN, truncate_middle};
@@ -11,14 +11,14 @@ use protocol::{
 
 use delegation::runs_at_host;
 
-/// Why what waited for a decision waits no more.
+/// Why an open decision was withdrawn.
 const CUT_OFF: &str = "the turn was cut off";
 
-/// The output of a call that had not begun when the process stopped.
+/// The output of a call that had not started when the process stopped.
 const NOT_BEGUN: &str =
     "This call was not carried out: the program stopped before it had begun. Nobody refused it.";
 
-/// Gives every call whose end is lost an output, and says what has to be written down for it.
+/// Gives every call without an end an output, and returns the records to be written.
 pub fn recover(history: &mut ThreadHistory, now_ms: i64) -> Vec<RolloutRecord> {
     let mut records = Vec::new();
     for operation in &history.operations {
@@ -52,15 +52,15 @@ pub fn recover(history: &mut ThreadHistory, now_ms: i64) -> Vec<RolloutRecord> {
     }
     history.operations.clear();
     if let Some(turn_id) = history.unfinished_turn.take() {
-        // Nobody takes it up any more.
+        // The operation is never resumed.
         let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms);
         records.push(RolloutRecord::TurnEnded { turn_id, status, error, at_ms });
     }
     records
 }
 
-/// The rules in decisions whose operations had not begun: the process may have stopped before it saved them. A rule is saved
-/// before its operation begins, so one of an operation that has begun is the user's own to keep or to remove.
+/// The rules in decisions whose operations had not started: the process may have stopped before it saved them. A rule
+/// is saved before its operation starts, so a later removal is the user's choice.
 pub fn agreed_rules(history: &ThreadHistory) -> Vec<Vec<String>> {
     let decided = |operation: &OpenOperation| match operation.records.last() {
         Some(OperationRecord::Decided {
@@ -72,16 +72,16 @@ pub fn agreed_rules(history: &ThreadHistory) -> Vec<Vec<String>> {
     history.operations.iter().filter_map(decided).collect()
 }
 
-/// How an operation that is still listed came to its end.
+/// How an open operation ended.
 enum CallEnd {
-    /// It waited to be decided or begun.
+    /// It was not decided or not started.
     NotBegun,
     Unknown {
         attempt: u32,
     },
-    /// Its item was recorded as done, and nothing after that.
+    /// Its item was recorded as completed, and nothing after that.
     Seen(String),
-    /// It ended, and the process stopped before the model's history had it.
+    /// It ended, and the process stopped before the result reached the model's history.
     Finished,
 }
 
@@ -107,7 +107,7 @@ impl CallEnd {
     }
 }
 
-/// The usual limit for a model's tool output.
+/// The usual limit of tool output for a model.
 const READ_BY_MODEL: Truncation = Truncation::Tokens(10_000);
 
 /// The outcome in the last turn's item of this call, if it has one.
@@ -115,7 +115,7 @@ fn outcome_seen(turns: &[Turn], call_id: &str) -> Option<String> {
     let item = turns.last()?.items.iter().find(|item| item.id().as_str() == call_id)?;
     match item {
         ThreadItem::CommandExecution { exit_code: Some(code), aggregated_output, .. } => {
-            // Clients are shown more of it than a model is to read.
+            // Clients see more of the output than the model.
             let output = truncate_middle(aggregated_output.as_deref().unwrap_or_default(), READ_BY_MODEL);
             Some(format!("Process exited with code {code}\nOutput:\n{output}"))
         }
@@ -126,7 +126,7 @@ fn outcome_seen(turns: &[Turn], call_id: &str) -> Option<String> {
     }
 }
 
-/// Commands and patches keep the id of the call they come from.
+/// Operations of commands and patches have ids that start with the call's.
 fn call_of(operation: &OpenOperation) -> Option<String> {
     operation.records.iter().find_map(|record| match record {
         OperationRecord::Proposed { item_id, .. } => Some(item_id.to_string()),
@@ -134,7 +134,7 @@ fn call_of(operation: &OpenOperation) -> Option<String> {
     })
 }
 
-/// The output that belongs to a call in the history; none when the call is not there, or has one.
+/// The output for this call; none if the history has no such call, or already an output.
 fn answer(model: &[ResponseItem], wanted: &str, text: String) -> Option<ResponseItem> {
     let at = model.iter().rposition(|item| is_call(item, wanted))?;
     if model[at..].iter().any(|item| is_output_of(item, wanted)) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_clients_know_is_told_in_what_a_model_reads() {
+    fn a_recorded_item_gives_the_model_its_output() {
         assert_eq!(seen("over\n").as_deref(), Some("Process exited with code 0\nOutput:\nover\n"));
         let long = seen(&"many words ".repeat(30_000)).expect("an outcome");
         assert!(long.len() < 45_000 && long.contains("tokens truncated"), "{}", long.len());

@@ -1,4 +1,4 @@
-//! Resuming a turn that was cut off: from the record to the engine's input, and to the list of pending operations.
+//! Resuming an interrupted turn: from the record to the engine's input and to the list of pending operations.
 
 use engine::{Earlier, EarlierState, OutsideMessage, said_with};
 use journal::{OpenOperation, ThreadHistory};
@@ -10,24 +10,24 @@ use protocol::{
 use delegation::DelegationError;
 use delegation::{is_output_of, runs_at_host};
 
-/// A turn without an end, as it is resumed.
+/// A turn without an end, to be resumed.
 #[derive(Debug, Clone)]
 pub(crate) struct UnfinishedTurn {
     pub(crate) turn_id: TurnId,
-    /// Accepted and never put before the model.
-    pub(crate) unheard: Vec<UnheardInput>,
+    /// Accepted and never sent to the model.
+    pub(crate) undelivered: Vec<UndeliveredInput>,
     pub(crate) earlier: Vec<Earlier>,
 }
 
 /// Input that is in the record and not in the model's history.
 #[derive(Debug, Clone)]
-pub struct UnheardInput {
+pub struct UndeliveredInput {
     pub id: ItemId,
     pub content: Vec<UserInput>,
     pub outside: Option<OutsideMessage>,
 }
 
-/// Whether the unfinished turn, if there is one, can go on. What a reviewer knew is in no record, so a review cannot.
+/// Whether the unfinished turn, if any, can be resumed. A review cannot: its history is not recorded.
 pub fn is_resumable(history: &ThreadHistory) -> bool {
     let Some(turn_id) = &history.unfinished_turn else { return true };
     let is_review = |item: &ThreadItem| matches!(item, ThreadItem::EnteredReviewMode { .. });
@@ -36,20 +36,20 @@ pub fn is_resumable(history: &ThreadHistory) -> bool {
 }
 
 impl UnfinishedTurn {
-    /// `None` when no turn was cut off.
+    /// `None` when there is no unfinished turn.
     pub(crate) fn of(history: &ThreadHistory) -> Option<Self> {
         let turn_id = history.unfinished_turn.clone().filter(|_| is_resumable(history))?;
         let turn = history.turns.iter().rfind(|turn| turn.id == turn_id)?;
         let of_turn = |operation: &&OpenOperation| operation.turn_id.as_ref() == Some(&turn_id);
         let earlier = history.operations.iter().filter(of_turn);
         let earlier = earlier.filter_map(|operation| earlier_of(operation, turn)).collect();
-        let unheard = unheard(turn, &history.model);
-        Some(Self { turn_id, unheard, earlier })
+        let undelivered = undelivered(turn, &history.model);
+        Some(Self { turn_id, undelivered, earlier })
     }
 }
 
 /// Input of the turn that is in the record and not in the model's history.
-fn unheard(turn: &Turn, model: &[ResponseItem]) -> Vec<UnheardInput> {
+fn undelivered(turn: &Turn, model: &[ResponseItem]) -> Vec<UndeliveredInput> {
     let said: Vec<(&ItemId, &Vec<UserInput>)> = turn
         .items
         .iter()
@@ -59,25 +59,25 @@ fn unheard(turn: &Turn, model: &[ResponseItem]) -> Vec<UnheardInput> {
         })
         .collect();
     let first = said.first().map(|(_, content)| shown_text(content)).unwrap_or_default();
-    let heard = |item: &ResponseItem| engine::is_user_turn(item).then(|| heard_text(item)).flatten();
-    let from = model.iter().rposition(|item| heard(item).is_some_and(|text| text == first));
-    let heard: usize =
-        from.map_or(0, |from| model[from..].iter().filter(|item| heard(item).is_some()).count());
-    let said = said.into_iter().skip(heard).map(|(id, content)| UnheardInput {
+    let delivered = |item: &ResponseItem| engine::is_user_turn(item).then(|| message_text(item)).flatten();
+    let from = model.iter().rposition(|item| delivered(item).is_some_and(|text| text == first));
+    let delivered: usize =
+        from.map_or(0, |from| model[from..].iter().filter(|item| delivered(item).is_some()).count());
+    let said = said.into_iter().skip(delivered).map(|(id, content)| UndeliveredInput {
         id: id.clone(),
         content: content.clone(),
         outside: None,
     });
-    said.chain(turn.items.iter().filter_map(|item| unheard_outside(item, model))).collect()
+    said.chain(turn.items.iter().filter_map(|item| undelivered_outside(item, model))).collect()
 }
 
-fn unheard_outside(item: &ThreadItem, model: &[ResponseItem]) -> Option<UnheardInput> {
+fn undelivered_outside(item: &ThreadItem, model: &[ResponseItem]) -> Option<UndeliveredInput> {
     let ThreadItem::FunctionCallOutput { id, name, namespace, output } = item else { return None };
     if model.iter().any(|item| is_output_of(item, id.as_str())) {
         return None;
     }
     let outside = OutsideMessage { name: name.clone(), namespace: namespace.clone(), output: output.clone() };
-    Some(UnheardInput { id: said_with(id), content: Vec::new(), outside: Some(outside) })
+    Some(UndeliveredInput { id: said_with(id), content: Vec::new(), outside: Some(outside) })
 }
 
 fn shown_text(content: &[UserInput]) -> String {
@@ -88,7 +88,7 @@ fn shown_text(content: &[UserInput]) -> String {
     content.iter().filter_map(text).collect()
 }
 
-fn heard_text(item: &ResponseItem) -> Option<String> {
+fn message_text(item: &ResponseItem) -> Option<String> {
     let ResponseItem::Message { content, .. } = item else { return None };
     let text = |part: &ContentItem| match part {
         ContentItem::InputText { text } => Some(text.clone()),
@@ -97,7 +97,7 @@ fn heard_text(item: &ResponseItem) -> Option<String> {
     Some(content.iter().filter_map(text).collect())
 }
 
-/// `None` for one whose beginning is lost.
+/// `None` if its start is lost.
 fn earlier_of(operation: &OpenOperation, turn: &Turn) -> Option<Earlier> {
     let (digest, effects, item_id) = proposed(operation)?;
     let begun = operation.records.iter().rev().find_map(attempt_of);
@@ -144,9 +144,9 @@ fn proposed(operation: &OpenOperation) -> Option<(&str, ToolEffects, &ItemId)> {
     })
 }
 
-/// Operations that wait for the host, as the response to an opening lists them.
+/// Operations that wait for the host, as listed in the response when a thread is opened.
 pub fn pending(history: &ThreadHistory) -> Vec<PendingOperation> {
-    // A child that the host runs waits for nothing.
+    // A child that the host runs does not wait for a decision.
     let here = history.operations.iter().filter(|operation| !runs_at_host(operation, &history.model));
     here.filter_map(pending_of).collect()
 }
@@ -196,8 +196,8 @@ fn pending_of(operation: &OpenOperation) -> Option<PendingOperation> {
     })
 }
 
-/// Adds decisions made while no runtime was alive to the history, and gives their records. Refuses all of them when one
-/// does not fit.
+/// Adds decisions made while no runtime was running to the history, and returns their records. Refuses all of them if
+/// one does not fit.
 pub fn resolve(
     history: &mut ThreadHistory,
     resolved: &[ResolvedOperation],
@@ -223,7 +223,7 @@ fn invalid(at: usize, code: &'static str, problem: String) -> DelegationError {
 
 type ResolutionProblem = (&'static str, String);
 
-/// `None` when the record says so already.
+/// `None` when it is already recorded.
 fn record_of(
     history: &ThreadHistory,
     given: &ResolvedOperation,

@@ -1,4 +1,4 @@
-//! The choices of one thread, and how a turn may change them.
+//! The settings of one thread, and how a turn may change them.
 
 use std::sync::Arc;
 
@@ -18,69 +18,69 @@ use memories::MemoryFolder;
 use skills::SkillChoices;
 use workspace::InstructionOptions;
 
-/// How a reviewer works, and the form of its answer.
+/// The reviewer's instructions, and the form of its answer.
 const REVIEW_INSTRUCTIONS: &str = include_str!("review.md");
 
-/// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
-/// some of them.
+/// The settings that a thread works with. They come from the configuration and the request that opened the thread;
+/// turns change some of them.
 #[derive(Debug, Clone)]
 pub struct ThreadSettings {
     pub model: String,
-    /// Id of the provider. Fixed for as long as the thread is loaded.
+    /// Id of the provider. Fixed while the thread is loaded.
     pub model_provider: String,
     pub service_tier: Option<ServiceTier>,
     pub cwd: String,
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
-    /// Of an administrator, for the automatic reviewer.
+    /// The administrator's instructions for the automatic reviewer.
     pub reviewer_instructions: Option<Arc<str>>,
     pub sandbox: SandboxPolicy,
-    /// Unset for the model's default.
+    /// Unset: the model's default.
     pub effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub verbosity: Option<Verbosity>,
     pub personality: Option<Personality>,
-    /// Instead of the built-in instructions.
+    /// Replaces the built-in instructions.
     pub base_instructions: Option<Arc<str>>,
     pub developer_instructions: Option<Arc<str>>,
-    /// How to ask for a summary, instead of the built-in way.
+    /// Replaces the built-in prompt for summaries.
     pub compact_prompt: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,
     pub dynamic_tools: Arc<[DynamicToolSpec]>,
     pub tools: Arc<ToolSettings>,
     pub host: Arc<HostChoices>,
-    /// How deep below the root agent its own is: 0 for the root.
+    /// Depth below the root agent: 0 for the root.
     pub agent_depth: u32,
-    /// Where its tools run, in order of preference. Unset: on this machine, in `cwd`; empty: nowhere.
+    /// The environments of its tools, in order of preference. Unset: this machine, in `cwd`; empty: none.
     pub environments: Option<Arc<[EnvironmentSelection]>>,
-    /// Overrides of the catalogue by configuration.
+    /// The configuration's overrides of the catalogue.
     pub model_overrides: Overrides,
     /// The prices of tokens.
     pub prices: Arc<config::Prices>,
     /// How AGENTS.md files are found.
     pub instruction_options: Arc<InstructionOptions>,
-    /// Which skills are switched on and off for this thread alone.
+    /// Skills that are enabled or disabled for this thread only.
     pub skills: Arc<SkillChoices>,
-    /// Paths that neither its commands nor the server on its behalf may read.
+    /// Paths that the thread's commands must not read, nor the server on its behalf.
     pub off_limits: Arc<OffLimits>,
-    /// Where the memories are that it is told of.
+    /// The folder of the memories that its model gets.
     pub memories: Option<Arc<MemoryFolder>>,
-    /// The model of its reviews. Unset: its own.
+    /// The model of its reviews. Unset: the thread's model.
     pub review_model: Option<String>,
-    /// Of turns in plan mode that choose none.
+    /// The effort of plan mode turns that choose none.
     pub plan_effort: Option<ReasoningEffort>,
-    /// The kind of work that steps are made for.
+    /// The kind of work that steps are captured for.
     pub work: StepWork,
 }
 
-/// The kind of work a step is made for.
+/// The kind of work that a step is captured for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StepWork {
     #[default]
     Turn,
     /// A turn of a thread whose goal is active.
     Goal,
-    /// A review, by a model that changes nothing and asks nobody.
+    /// A review, by a model that changes nothing and asks no questions.
     Review,
 }
 
@@ -96,14 +96,14 @@ pub struct SettingsChange {
     pub effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub personality: Option<Personality>,
-    /// Wins over `model` and `effort`.
+    /// Overrides `model` and `effort`.
     pub collaboration_mode: Option<CollaborationMode>,
-    /// Empty: nowhere.
+    /// Empty: none.
     pub environments: Option<Arc<[EnvironmentSelection]>>,
 }
 
 impl ThreadSettings {
-    /// The least a thread can choose: a model of a provider of the same name, no sandbox, no questions. To build on.
+    /// Minimal settings to build on: a model of a provider of the same name, no sandbox, no questions.
     pub fn bare(model: &str, cwd: &str) -> Self {
         Self {
             model: model.to_owned(),
@@ -177,7 +177,7 @@ impl ThreadSettings {
         }
     }
 
-    /// Of a reviewer: the thread's own, with fewer tools and other instructions.
+    /// The reviewer's settings: the thread's own, with fewer tools and other instructions.
     pub(crate) fn for_review(&self, step: &Step) -> Self {
         let mut settings = self.clone();
         if let Some(model) = settings.review_model.take() {
@@ -194,7 +194,7 @@ impl ThreadSettings {
         settings
     }
 
-    /// As providers spell the tier.
+    /// The tier in the provider's spelling.
     pub fn provider_tier(&self) -> Option<String> {
         self.service_tier.as_ref().map(|tier| match tier {
             ServiceTier::Fast => "priority".to_owned(),
@@ -210,12 +210,12 @@ fn set<T>(place: &mut T, value: Option<T>) {
     }
 }
 
-/// Makes the frozen view of each model request from the settings as they are then.
+/// Captures the frozen view of each model request from the current settings.
 pub trait StepMaker: Send + Sync {
     fn capture(&self, settings: &ThreadSettings, sources: &[Arc<dyn ToolSource>]) -> Step;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl std::fmt::Debug for dyn StepMaker + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("StepMaker")

@@ -1,17 +1,17 @@
-//! The spans of a thread: its turn, and below it the model requests and operations of the turn.
+//! The trace spans of a thread: its turn, and within it model requests and operations.
 
 use engine::{Question, ToolCall, ToolOutcome};
 use model::{ModelFailure, PreparedRequest, Purpose, StreamEvent};
 use protocol::{ThreadId, TurnId, TurnStatus};
 use traces::{Span, TraceContext, Tracer};
 
-/// The turn that runs, as a span.
+/// The span of the running turn.
 #[derive(Debug)]
 pub(crate) struct ThreadSpans {
     tracer: Tracer,
     turn: Span,
     is_running: bool,
-    /// Of the command that is being carried out.
+    /// The trace context of the current command.
     caller: Option<TraceContext>,
 }
 
@@ -20,12 +20,12 @@ impl ThreadSpans {
         Self { tracer, turn: Span::default(), is_running: false, caller: None }
     }
 
-    /// A turn that begins with the next command belongs to this context.
+    /// A turn that the next command starts belongs to this context.
     pub(crate) fn set_caller(&mut self, caller: Option<TraceContext>) {
         self.caller = caller;
     }
 
-    /// Begins the span of a turn that was not there before.
+    /// Starts the span of a new turn.
     pub(crate) fn follow(&mut self, thread: &ThreadId, active: Option<&TurnId>) {
         let was_running = std::mem::replace(&mut self.is_running, active.is_some());
         if let Some(turn) = active.filter(|_| !was_running) {
@@ -35,7 +35,7 @@ impl ThreadSpans {
         }
     }
 
-    /// The turn is over, or put away where there is no status.
+    /// The turn has ended; without a status, it was suspended.
     pub(crate) fn end_turn(&mut self, status: Option<TurnStatus>) {
         let outcome = match status {
             None => "suspended",
@@ -51,7 +51,7 @@ impl ThreadSpans {
         self.turn = Span::default();
     }
 
-    /// Neither the end of a turn nor that it was undone may have been told here.
+    /// Updates the span after a failed record, because no notification of the turn's end may have come.
     pub(crate) fn record_lost(&mut self, is_running: bool) {
         self.is_running = is_running;
         if !is_running {
@@ -75,7 +75,7 @@ impl ThreadSpans {
         self.operation_of(&call.name, &call.call_id)
     }
 
-    /// A tool that a client runs. What is asked for another reason belongs to an operation that has its span.
+    /// The span of a client's tool. Other questions belong to an operation with its own span.
     pub(crate) fn question(&self, question: &Question) -> Option<Span> {
         match question {
             Question::DynamicTool(call) => Some(self.operation_of(&call.tool, &call.call_id)),

@@ -1,4 +1,4 @@
-//! How an actor stands to its record and to whoever waits for its turn to be suspended.
+//! The state of an actor: its relation to the record and to pending suspensions.
 
 use parking_lot::Mutex;
 use protocol::PendingOperation;
@@ -7,24 +7,24 @@ use tokio::time::Instant;
 
 use crate::thread::error::ThreadError;
 
-/// Answered with the operations that wait for a decision.
+/// Gets the operations that wait for a decision.
 pub(crate) type SuspendResponder = Responder<Vec<PendingOperation>, ThreadError>;
 
-/// Whether a turn runs is for the engine to say; everything else about a thread is one of these.
+/// The engine knows whether a turn runs; this is everything else.
 #[derive(Debug)]
 pub(crate) enum ActorState {
-    /// The engine and the record agree, and nothing else is to be minded.
+    /// The engine and the record agree.
     Ready,
-    /// A turn runs, and somebody waits for it to be suspended, until the deadline at most.
+    /// A running turn is to be suspended, at the deadline at the latest.
     Suspending { deadline: Instant, responder: Mutex<SuspendResponder> },
-    /// The last turn was suspended, and nobody has resumed it.
+    /// The last turn was suspended and not resumed.
     Suspended,
-    /// The record is not what the engine has: it is read back before the next command.
+    /// The record differs from the engine: it is read back before the next command.
     Behind { is_suspended: bool },
 }
 
 impl ActorState {
-    /// When the turn is suspended at the latest.
+    /// The deadline of a pending suspension.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Suspending { deadline, .. } => Some(*deadline),
@@ -40,11 +40,11 @@ impl ActorState {
         matches!(self, Self::Behind { .. })
     }
 
-    /// The turn is over, or suspended. Gives whoever waited for that.
+    /// The turn ended or was suspended. Returns the responder that waits for that.
     pub(crate) fn end_turn(&mut self, is_suspended: bool) -> Option<SuspendResponder> {
         let next = match self {
             Self::Behind { is_suspended: before } => Self::Behind { is_suspended: *before || is_suspended },
-            // A command of the user's own can run beside a turn that was suspended.
+            // A command of the user can run beside a suspended turn.
             Self::Suspended => Self::Suspended,
             _ if is_suspended => Self::Suspended,
             _ => Self::Ready,
@@ -55,7 +55,7 @@ impl ActorState {
         }
     }
 
-    /// The record has to be read back.
+    /// The record must be read back.
     pub(crate) fn fall_behind(&mut self) {
         *self = Self::Behind { is_suspended: self.is_suspended() };
     }
@@ -65,7 +65,7 @@ impl ActorState {
         *self = if self.is_suspended() { Self::Suspended } else { Self::Ready };
     }
 
-    /// A turn that was suspended is resumed, or will never be. Says whether there was one.
+    /// A suspended turn is resumed, or never will be. Returns whether there was one.
     pub(crate) fn take_suspended(&mut self) -> bool {
         match self {
             Self::Suspended => *self = Self::Ready,

@@ -1,4 +1,4 @@
-//! Suspending and resuming a turn, as the actor does it.
+//! Suspending and resuming a turn.
 
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -43,24 +43,24 @@ impl Actor {
         {
             return responder.respond(Err(error.into()));
         }
-        let Some(UnfinishedTurn { turn_id, unheard, earlier }) = UnfinishedTurn::of(&history) else {
+        let Some(UnfinishedTurn { turn_id, undelivered, earlier }) = UnfinishedTurn::of(&history) else {
             return responder.respond(Ok(()));
         };
         self.state.take_suspended();
-        texts.retain(|(id, _)| unheard.iter().any(|unheard| unheard.id == *id));
+        texts.retain(|(id, _)| undelivered.iter().any(|undelivered| undelivered.id == *id));
         let step = self.capture().await;
         self.submit(Input::Resume { turn_id, said: texts, earlier, step }, (), responder).await;
     }
 
-    /// Whether a turn needs its host and can be resumed by it, so that it need not end in the record.
+    /// Whether the turn can wait for its host and be resumed by it, instead of ending in the record.
     pub(crate) fn waits_for_host(&self) -> bool {
         let is_carried = || self.session.as_ref().is_some_and(|session| session.carries_requests());
         let has_host = matches!(self.recorder, Recorder::Host(_)) || is_carried();
         has_host && self.recorder.is_readable()
     }
 
-    /// A stream whose host left is tried again if another host has attached by now. Without a record there is nothing to
-    /// resume the turn from, so it does not wait.
+    /// Checks again whether the host is gone: a stream is retried if another host has attached by now. Without a
+    /// readable record the turn cannot be resumed, so it does not wait.
     pub(crate) fn rechecked(&self, input: Input) -> Input {
         match input {
             Input::Model { attempt, event: Err(failure) } if failure.class == FailureClass::CarrierGone => {
@@ -76,7 +76,7 @@ impl Actor {
         }
     }
 
-    /// A host has attached. Where it keeps the record, the thread goes on from its copy.
+    /// A host has attached. If it keeps the record, the thread continues from its copy.
     pub(crate) fn rejoin(
         &mut self,
         entries: Option<Vec<JournalEntry>>,
@@ -94,7 +94,7 @@ impl Actor {
         responder.respond(Ok(()));
     }
 
-    /// Prepares for a new turn: the host must be there, and a suspended turn that nobody resumed ends.
+    /// Prepares for a new turn: checks that the host is attached, and ends a suspended turn that was not resumed.
     pub(crate) async fn make_way(&mut self) -> Result<(), ThreadError> {
         let is_running = self.thread.active_turn().is_some();
         if !is_running && self.session.as_ref().is_some_and(|session| session.is_vacant()) {
@@ -113,7 +113,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Suspends the turn now, or once everything in it waits for a client.
+    /// Suspends the turn now, or when everything in it waits for a client.
     pub(crate) async fn suspend(
         &mut self,
         expected: Option<&TurnId>,
@@ -135,12 +135,12 @@ impl Actor {
         self.feed(Input::Suspend { when_pending }).await;
     }
 
-    /// The turn is over or suspended. Whoever waited for that hears what waits by what the record says, which is also
-    /// what the next process reads.
+    /// The turn ended or was suspended. Responds to a pending suspension with the operations that wait according to the
+    /// record, which is what the next process reads.
     pub(crate) async fn turn_is_over(&mut self, is_suspended: bool) {
         self.tasks.stop_timer();
         self.capturing = None;
-        // Nobody waits for calls that were stopped in the middle of a turn.
+        // Calls that were stopped during the turn need no waiting.
         drop(self.tasks.take_stopped());
         if let Some(responder) = self.state.end_turn(is_suspended) {
             let waiting = self.read_record().await.map(|history| pending(&history));
@@ -150,7 +150,7 @@ impl Actor {
     }
 }
 
-/// For ever without a time.
+/// Waits until this time; for ever if unset.
 pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

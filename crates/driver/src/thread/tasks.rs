@@ -1,5 +1,5 @@
-//! Tasks beside an actor: model streams, tools, questions and timers. Each reports by an input, and none outlives
-//! the actor.
+//! Tasks of an actor: model streams, tools, questions and timers. Each reports by an input, and none outlives the
+//! actor.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,11 +24,11 @@ use crate::thread::spans::{ThreadSpans, end_operation, end_request};
 use crate::thread::tool_jobs::{NestedAnswers, Progress, ToolJob, ToolRunner, WaitingProposals};
 use model::event_bytes;
 
-/// How many inputs may wait for the actor. A stream that is ahead of its readers stops here.
+/// Capacity of the input queue. Streams wait when it is full.
 const WAITING_INPUTS: usize = 256;
 
-/// An event of a model goes where there is room for one input for each of so many bytes: many small ones may wait, of
-/// large ones a few.
+/// A model event takes one place in the queue per this many bytes while it is sent, so that many small events may wait,
+/// but few large ones.
 const BYTES_PER_PLACE: usize = 1024;
 
 #[derive(Debug)]
@@ -36,11 +36,11 @@ pub(crate) struct Tasks {
     set: JoinSet<()>,
     inputs: mpsc::Sender<Input>,
     streams: HashMap<u64, AbortHandle>,
-    /// Until when a stream is waited for, where that is limited.
+    /// The deadlines of streams that have one.
     deadlines: HashMap<u64, AbortHandle>,
-    /// Those whose results the thread has not taken yet.
+    /// Calls whose results the thread has not taken yet.
     calls: HashMap<String, RunningCall>,
-    /// Of calls that were stopped and are perhaps not gone yet.
+    /// Stopped calls that may not have ended yet.
     stopped: Vec<CallScope>,
     questions: HashMap<String, AbortHandle>,
     proposals: WaitingProposals,
@@ -50,7 +50,7 @@ pub(crate) struct Tasks {
     pub(crate) spans: ThreadSpans,
 }
 
-/// A tool's work, and all that belongs to it.
+/// A running tool and its processes.
 #[derive(Debug)]
 struct RunningCall {
     task: AbortHandle,
@@ -58,7 +58,7 @@ struct RunningCall {
     trace: Option<TraceContext>,
 }
 
-/// Said of a tool, a client or a transport whose code panicked. Its details are in the log.
+/// The failure of a tool, client or transport whose code panicked. Details are in the log.
 const PANICKED: &str = "failed because of a defect in this program";
 
 impl Tasks {
@@ -83,7 +83,7 @@ impl Tasks {
         )
     }
 
-    /// Carries a request and hands on its events. The end is always told, whatever the transport does.
+    /// Sends a request and forwards its events. Always reports an end, whatever the transport does.
     pub(crate) fn stream(
         &mut self,
         transport: &Arc<dyn ModelTransport>,
@@ -92,7 +92,7 @@ impl Tasks {
     ) {
         let span = self.spans.model_request(&request);
         let (trace, events) = (span.context(), transport.open(request));
-        let events = hand_on(events, span, attempt, self.inputs.clone(), self.images.clone());
+        let events = forward_events(events, span, attempt, self.inputs.clone(), self.images.clone());
         self.streams.insert(attempt, self.set.spawn(within(trace, events)));
     }
 
@@ -102,7 +102,7 @@ impl Tasks {
         }
     }
 
-    /// Reports when a stream has taken this long, unless it is stopped before.
+    /// Reports when a stream has taken this long, unless it is stopped first.
     pub(crate) fn deadline(&mut self, attempt: u64, left: Duration) {
         let inputs = self.inputs.clone();
         let handle = self.set.spawn(async move {
@@ -112,18 +112,18 @@ impl Tasks {
         self.deadlines.insert(attempt, handle);
     }
 
-    /// The way back from a call of this turn.
+    /// The channel from a call back to its turn.
     pub(crate) fn progress(&self, thread_id: ThreadId, turn_id: TurnId, call_id: String) -> Progress {
         let (inputs, proposals) = (self.inputs.clone(), self.proposals.clone());
         Progress { thread_id, turn_id, call_id, inputs, proposals, nested: self.nested.clone() }
     }
 
-    /// Gives a tool the output of a call it made.
+    /// Sends a tool the output of a nested call.
     pub(crate) fn answer_nested(&self, call_id: &str, output: FunctionCallOutputBody) {
         self.nested.give(call_id, output);
     }
 
-    /// With the hooks before and after it.
+    /// Runs a tool with the hooks before and after it.
     pub(crate) fn run_tool(
         &mut self,
         tools: &Arc<dyn ToolRunner>,
@@ -136,7 +136,7 @@ impl Tasks {
         let span = self.spans.operation(&call);
         let trace = span.context();
         let outcome = within(trace.clone(), hooks.around(call, hook_job, tools.run(job)));
-        // Its end is the end of the task as well, so that whoever waits for it knows that nothing more is begun.
+        // The tool ends before its task, so that waiting for the task is enough.
         let outcome = async move {
             let _held = held;
             let outcome = outcome.await;
@@ -168,7 +168,7 @@ impl Tasks {
         self.calls.insert(id, RunningCall { task, scope, trace: None });
     }
 
-    /// A tool goes on, or hears that it may not.
+    /// Sends a tool the decision about its proposal.
     pub(crate) fn decide(&self, call_id: String, number: u32, decision: ProposalDecision) {
         self.proposals.give(call_id, number, decision);
     }
@@ -201,7 +201,7 @@ impl Tasks {
         self.questions.insert(call_id, handle);
     }
 
-    /// It always ends: with what the work gives, or, should it panic in a program that is built to unwind, with `failed`.
+    /// Always reports: the result of the work or, after a panic in a program that is built to unwind, `failed`.
     fn report<T: Send + 'static>(
         &mut self,
         call_id: String,
@@ -216,7 +216,7 @@ impl Tasks {
         })
     }
 
-    /// Stops a call and the processes it started.
+    /// Stops a call and its processes.
     pub(crate) fn stop_call(&mut self, call_id: &str) {
         self.proposals.forget(call_id);
         if let Some(RunningCall { task, scope, .. }) = self.calls.remove(call_id) {
@@ -226,12 +226,12 @@ impl Tasks {
         }
     }
 
-    /// The scopes of the calls that were stopped, which say when everything in them has ended.
+    /// The scopes of stopped calls, to wait until everything in them has ended.
     pub(crate) fn take_stopped(&mut self) -> Vec<CallScope> {
         std::mem::take(&mut self.stopped)
     }
 
-    /// The thread has the call's result: what it left running goes on.
+    /// The thread has the call's result; processes it left running continue.
     pub(crate) fn release_call(&mut self, call_id: &str) {
         if let Some(call) = self.calls.remove(call_id) {
             call.scope.release();
@@ -257,14 +257,14 @@ impl Tasks {
         }));
     }
 
-    /// A turn that is over waits for nothing; its timer must not wake the next one.
+    /// An ended turn waits for nothing; its timer must not wake the next one.
     pub(crate) fn stop_timer(&mut self) {
         if let Some(timer) = self.timer.take() {
             timer.abort();
         }
     }
 
-    /// Forgets tasks that have ended.
+    /// Removes ended tasks.
     pub(crate) fn tidy(&mut self) {
         while self.set.try_join_next().is_some() {}
         self.streams.retain(|_, handle| !handle.is_finished());
@@ -277,8 +277,8 @@ impl Tasks {
     }
 }
 
-/// Until the last event, or until nobody listens.
-async fn hand_on(
+/// Forwards events until the last one, or until the receiver is gone.
+async fn forward_events(
     mut events: EventStream,
     span: Span,
     attempt: u64,
@@ -296,7 +296,7 @@ async fn hand_on(
         if let Some(span) = span.take_if(|_| is_last) {
             end_request(span, &event);
         }
-        // Saved before its item is told of, which names the file.
+        // Saved before the event of its item, which contains the file name.
         if let Ok(StreamEvent::ItemDone(item)) = &event
             && let Some(path) = images.save(item).await
         {
@@ -305,7 +305,7 @@ async fn hand_on(
                 return;
             }
         }
-        // Places that are not needed are given back at once.
+        // Dropping the permits frees the places that are not needed.
         let Ok(mut places) = inputs.reserve_many(places(&event)).await else { return };
         if let Some(place) = places.next() {
             place.send(Input::Model { attempt, event });
@@ -316,7 +316,7 @@ async fn hand_on(
     }
 }
 
-/// How many places must be free for an event to take one of them. The largest waits until all are.
+/// How many places must be free for an event to take one. The largest needs an empty queue.
 fn places(event: &Result<StreamEvent, ModelFailure>) -> usize {
     let bytes = event.as_ref().map_or(0, event_bytes);
     (1 + bytes / BYTES_PER_PLACE).min(WAITING_INPUTS)
@@ -328,14 +328,14 @@ mod tests {
 
     use super::*;
 
-    /// How many events of this length wait for an actor that is busy, and that all come once it is not.
+    /// How many events of this length wait for a busy actor. Checks that all arrive when it is free.
     async fn waiting(length: usize) -> usize {
         const EVENTS: usize = 1_000;
         let delta = move |_| Ok(StreamEvent::TextDelta { delta: "x".repeat(length) });
         let end = StreamEvent::Completed { response_id: "r".to_owned(), usage: None };
         let events = stream::iter(0..EVENTS).map(delta).chain(stream::iter([Ok(end)]));
         let (inputs, mut finished) = mpsc::channel(WAITING_INPUTS);
-        let task = tokio::spawn(hand_on(
+        let task = tokio::spawn(forward_events(
             Box::pin(events),
             Span::default(),
             1,

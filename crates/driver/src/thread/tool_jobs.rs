@@ -1,4 +1,4 @@
-//! The runner of tools, and the way from a running tool back to its thread.
+//! The trait that runs tools, and the channel from a running tool back to its thread.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use tools::{Bench, CallScope};
 
 use crate::audience::BoxFuture;
 
-/// One call to be run, in the step it was made in.
+/// A call to run, with the step it was made in.
 #[derive(Debug)]
 pub struct ToolJob {
     pub call: ToolCall,
@@ -22,11 +22,11 @@ pub struct ToolJob {
     pub grants: GrantedPermissionProfile,
     pub bench: Arc<Bench>,
     pub progress: Progress,
-    /// How long what it begins may go on.
+    /// The lifetime of what it starts.
     pub scope: CallScope,
 }
 
-/// Where a running tool says what clients should see of it, and what it wants to do.
+/// Sends a tool's notifications and proposals.
 #[derive(Debug, Clone)]
 pub struct Progress {
     pub(crate) thread_id: ThreadId,
@@ -37,7 +37,7 @@ pub struct Progress {
     pub(crate) nested: NestedAnswers,
 }
 
-/// Tools that wait for the outputs of calls they made, by the ids of those calls.
+/// Tools that wait for the outputs of nested calls, by the ids of those calls.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NestedAnswers(Arc<Mutex<HashMap<String, oneshot::Sender<FunctionCallOutputBody>>>>);
 
@@ -49,7 +49,7 @@ impl NestedAnswers {
     }
 }
 
-/// Takes a call out of the list when its tool waits no longer.
+/// Removes a call from the list when its tool no longer waits.
 struct NestedWait<'a>(&'a NestedAnswers, String);
 
 impl Drop for NestedWait<'_> {
@@ -62,7 +62,7 @@ impl Drop for NestedWait<'_> {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitingProposals(Arc<Mutex<WaitingDecisions>>);
 
-/// By call and number.
+/// By call id and proposal number.
 type WaitingDecisions = HashMap<(String, u32), oneshot::Sender<ProposalDecision>>;
 
 impl WaitingProposals {
@@ -72,7 +72,7 @@ impl WaitingProposals {
         wait
     }
 
-    /// A tool that was cancelled no longer listens.
+    /// A cancelled tool does not receive it.
     pub(crate) fn give(&self, call_id: String, number: u32, decision: ProposalDecision) {
         if let Some(told) = self.0.lock().remove(&(call_id, number)) {
             let _ = told.send(decision);
@@ -94,13 +94,13 @@ impl Progress {
     }
 
     async fn send(&self, input: Input) {
-        // A thread that is gone hears nothing.
+        // A closed thread receives nothing.
         let _ = self.inputs.send(input).await;
     }
 }
 
 impl tools::Sink for Progress {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         let call_id = self.call_id.clone();
         Box::pin(self.send(Input::ToolProgress { call_id, notification: Box::new(notification) }))
     }
@@ -127,8 +127,8 @@ impl tools::Sink for Progress {
         })
     }
 
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        Box::pin(self.send(Input::Told(Box::new(notification))))
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(self.send(Input::ItemNotification(Box::new(notification))))
     }
 
     fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()> {
@@ -142,7 +142,7 @@ pub trait ToolRunner: Send + Sync {
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome>;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn ToolRunner + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ToolRunner")

@@ -1,4 +1,4 @@
-//! The effects that the engine emitted and those that the actor performed, for the test that they are the same.
+//! Records the effects that the engine emitted and those that the actor performed, to test that they are the same.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ thread_local! {
     static CURRENT: RefCell<EffectTrace> = RefCell::default();
 }
 
-/// Emissions and performances of one actor, in order. Clones share it.
+/// What one actor emitted and performed, in order. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EffectTrace(Arc<Mutex<Vec<TraceEvent>>>);
 
@@ -20,17 +20,17 @@ pub(crate) struct EffectTrace(Arc<Mutex<Vec<TraceEvent>>>);
 enum TraceEvent {
     Emitted(Vec<Effect>),
     Performed(Effect),
-    /// Given to the recorder, and whether that made them durable.
+    /// Passed to the recorder, and whether they became durable.
     Written(Vec<Effect>, bool),
 }
 
 impl EffectTrace {
-    /// That of the next thread that is opened here.
+    /// The trace of the next thread that is opened on this OS thread.
     pub(crate) fn current() -> Self {
         CURRENT.with_borrow(Self::clone)
     }
 
-    /// Starts a new one for the next thread that is opened here.
+    /// Starts a new trace for the next thread that is opened here.
     pub(crate) fn renew() -> Self {
         CURRENT.with_borrow_mut(|current| {
             *current = Self::default();
@@ -51,8 +51,8 @@ impl EffectTrace {
         self.0.lock().push(TraceEvent::Written(records, is_durable));
     }
 
-    /// Fails unless the effects of every input were performed in their order, unchanged, without one left out or added.
-    /// The one exception: after a record that could not be written, only effects that stop something are performed.
+    /// Panics unless the effects of every input were performed in order, unchanged and complete. The one exception:
+    /// after a failed record, only effects that stop something are performed.
     pub(crate) fn check(&self) {
         let mut inputs: Vec<VecDeque<Effect>> = Vec::new();
         for event in &*self.0.lock() {
@@ -72,7 +72,7 @@ impl EffectTrace {
         assert!(inputs.is_empty(), "emitted and never performed: {inputs:?}");
     }
 
-    /// The notifications that were performed, in order.
+    /// The performed notifications, in order.
     pub(crate) fn notifications(&self) -> Vec<ServerNotification> {
         let performed = |event: &TraceEvent| match event {
             TraceEvent::Performed(Effect::Emit(notification)) => Some((**notification).clone()),
@@ -81,7 +81,7 @@ impl EffectTrace {
         self.0.lock().iter().filter_map(performed).collect()
     }
 
-    /// Whether this was performed at least once, so that a test knows what it covers.
+    /// Whether such an effect was performed, so that a test knows its coverage.
     pub(crate) fn has(&self, is_it: impl Fn(&Effect) -> bool) -> bool {
         self.0.lock().iter().any(|event| matches!(event, TraceEvent::Performed(effect) if is_it(effect)))
     }
@@ -91,8 +91,8 @@ impl EffectTrace {
     }
 }
 
-/// The input whose next effect is this one. The newest first: its effects may be performed while an older one waits for
-/// calls to end.
+/// The input whose next effect is this one. Searches the newest first: its effects may be performed while an older one
+/// waits for calls to end.
 #[track_caller]
 fn next_of<'a>(inputs: &'a mut [VecDeque<Effect>], effect: &Effect) -> &'a mut VecDeque<Effect> {
     let at = inputs.iter().rposition(|effects| effects.front() == Some(effect));

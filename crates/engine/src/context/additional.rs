@@ -1,4 +1,4 @@
-//! Context that a client adds beside the user's words.
+//! Context that a client adds to the user's messages.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use protocol::{AdditionalContextEntry, AdditionalContextKind, ResponseItem};
 use super::{Fragment, Role, alone};
 use crate::{Truncation, truncate_middle};
 
-/// More of one value is cut out of its middle.
+/// The limit of one value; the middle is cut.
 const MOST: Truncation = Truncation::Tokens(1_000);
 
-/// The last complete map a client gave, so that only what is new is told.
+/// The client's last complete map. Only differences are sent to the model.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AdditionalStore(BTreeMap<String, AdditionalContextEntry>);
 
 impl AdditionalStore {
-    /// Takes the place of what was known, and says what the model has to be told, by key.
+    /// Replaces the known map and returns the messages for the model, by key.
     pub(crate) fn replace(&mut self, given: BTreeMap<String, AdditionalContextEntry>) -> Vec<ResponseItem> {
         let is_new = |(key, entry): &(&String, &AdditionalContextEntry)| self.0.get(*key) != Some(*entry);
         let told = given.iter().filter(is_new).map(|(key, entry)| message(key, entry)).collect();
@@ -23,7 +23,7 @@ impl AdditionalStore {
         told
     }
 
-    /// The model no longer has what it was told.
+    /// The model's history no longer contains the context.
     pub(crate) fn forget(&mut self) {
         self.0.clear();
     }
@@ -37,7 +37,7 @@ fn message(key: &str, entry: &AdditionalContextEntry) -> ResponseItem {
     }
 }
 
-/// From outside: a web page, a mail.
+/// From outside the application: a web page, an email.
 struct External<'a> {
     key: &'a str,
     value: String,
@@ -67,7 +67,7 @@ impl Fragment for ApplicationContext<'_> {
     }
 }
 
-/// A value is what it is, except that it cannot end its own wrapper.
+/// A value in its tag. The value cannot close the tag.
 fn wrapped(tag: &str, value: &str) -> String {
     format!("<{tag}>{}</{tag}>", contained(tag, value))
 }

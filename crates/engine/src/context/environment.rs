@@ -1,4 +1,4 @@
-//! Where the model's commands will run.
+//! Where the model's commands run.
 
 use protocol::EnvironmentId;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::{EnvironmentState, Step};
 
 pub(crate) struct Environment<'a> {
     step: &'a Step,
-    /// Between turns the folder is only told when it changed.
+    /// Between turns the folder is sent only if it changed.
     with_cwd: bool,
 }
 
@@ -19,10 +19,10 @@ pub(crate) struct EnvironmentFacts {
     cwd: String,
     current_date: String,
     timezone: String,
-    /// Those somebody chose.
+    /// The chosen environments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     environments: Vec<(EnvironmentId, String, EnvironmentState)>,
-    /// Nothing can run anywhere.
+    /// No environment is available.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     nowhere: bool,
 }
@@ -45,7 +45,7 @@ impl Fragment for Environment<'_> {
     }
 }
 
-/// Nothing for a thread that works here and was never told to work elsewhere.
+/// Empty for a thread that works on this machine and never had chosen environments.
 fn places(step: &Step) -> String {
     if step.environments.is_empty() {
         return "  <environments>none: nothing can be run, read or written</environments>\n".to_owned();

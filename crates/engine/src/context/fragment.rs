@@ -1,4 +1,4 @@
-//! The contract of a fragment: what it is called, whose role it is shown under, how it is told from other text.
+//! The contract of a fragment: its name, its role, and its markers.
 
 use protocol::{ContentItem, ResponseItem};
 use serde::Serialize;
@@ -6,11 +6,11 @@ use serde::de::DeserializeOwned;
 
 use crate::Step;
 
-/// The role a fragment is shown under.
+/// The role of a fragment's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Developer,
-    /// Shares the user's role, so its markers tell it from what a person said.
+    /// The user's role. The markers distinguish it from what a person wrote.
     ContextualUser,
 }
 
@@ -23,9 +23,9 @@ impl Role {
     }
 }
 
-/// One piece of context. Rendering is the start marker, the body and the end marker, with nothing between.
+/// One piece of context. It renders as start marker, body and end marker, with nothing between.
 pub(crate) trait Fragment {
-    /// Its name for people.
+    /// Its display name.
     const NAME: &'static str;
     const ROLE: Role;
     const START: &'static str = "";
@@ -38,34 +38,33 @@ pub(crate) trait Fragment {
     }
 }
 
-/// A fragment made from what a step holds: how it is taken from there, what of it is kept in the record, and how a
-/// change is told stand together.
+/// A fragment derived from a step: how it is made, which state the record stores, and how a change is reported.
 pub(crate) trait StepFragment<'a>: Fragment + Sized {
-    /// The state later steps are compared with.
+    /// The state that later steps are compared with.
     type State: PartialEq + Serialize + DeserializeOwned;
 
     fn state(step: &Step) -> Self::State;
 
-    /// For a model that knows nothing yet. `None` when there is nothing to say.
+    /// For a model without earlier context. `None` when there is nothing to say.
     fn full(step: &'a Step) -> Option<Self>;
 
-    /// For a model that was told of the earlier state. By default the whole again when it is another.
+    /// For a model that knows the earlier state. By default, the full fragment if it differs.
     fn changed(before: &Self::State, step: &'a Step) -> Option<Self> {
         if *before == Self::state(step) { None } else { Self::full(step) }
     }
 }
 
-/// A fragment as it was put before the model.
+/// A fragment as the model gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentText {
-    /// Its name for people.
+    /// Its display name.
     pub name: &'static str,
     /// `developer` or `user`.
     pub role: &'static str,
     pub text: String,
 }
 
-/// At most one developer and one contextual-user message.
+/// The messages of a request's context: at most one developer and one contextual-user message.
 #[derive(Debug, Default)]
 pub(crate) struct Envelopes {
     fragments: Vec<FragmentText>,
@@ -105,7 +104,7 @@ impl Envelopes {
     }
 }
 
-/// A fragment in a message of its own.
+/// A fragment in its own message.
 pub(crate) fn alone<F: Fragment>(fragment: &F) -> ResponseItem {
     message(F::ROLE.word(), vec![ContentItem::InputText { text: fragment.render() }])
 }

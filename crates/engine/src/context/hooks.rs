@@ -6,7 +6,7 @@ use super::fragment::message;
 use super::neutral::contained;
 use super::{Fragment, Role};
 
-/// Something a hook wants the model to know.
+/// Context from a hook for the model.
 pub(crate) struct HookContext<'a>(pub(crate) &'a str);
 
 impl Fragment for HookContext<'_> {
@@ -18,7 +18,7 @@ impl Fragment for HookContext<'_> {
     }
 }
 
-/// A hook's prompt with which the model goes on, instead of ending the turn.
+/// A hook's prompt that continues the turn instead of ending it.
 pub(crate) struct HookPrompt<'a>(&'a HookPromptFragment);
 
 impl Fragment for HookPrompt<'_> {
@@ -33,7 +33,7 @@ impl Fragment for HookPrompt<'_> {
     }
 }
 
-/// One message for all hooks that have something to go on with.
+/// One message with the prompts of all hooks that continue the turn.
 pub(crate) fn hook_prompt(fragments: &[HookPromptFragment]) -> ResponseItem {
     let parts = fragments.iter().map(|part| ContentItem::InputText { text: HookPrompt(part).render() });
     message(HookPrompt::ROLE.word(), parts.collect())

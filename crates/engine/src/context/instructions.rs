@@ -5,7 +5,7 @@ use super::{Fragment, Role, StepFragment};
 use crate::Step;
 use crate::digest::Digest;
 
-/// The developer's own words, as they are.
+/// The developer's instructions, unchanged.
 pub(crate) struct DeveloperInstructions<'a>(pub(crate) &'a str);
 
 impl Fragment for DeveloperInstructions<'_> {
@@ -17,7 +17,7 @@ impl Fragment for DeveloperInstructions<'_> {
     }
 }
 
-/// Notes from earlier threads. A thread is told once, when it begins.
+/// Notes from earlier threads. Sent once, at the start of a thread.
 pub(crate) struct MemoryGuidance<'a>(pub(crate) &'a str);
 
 impl Fragment for MemoryGuidance<'_> {
@@ -35,7 +35,7 @@ pub(crate) struct ProjectInstructions<'a> {
     text: &'a str,
 }
 
-/// Told when the model was given instructions that are no longer there.
+/// Sent when earlier instructions no longer apply.
 const GONE: &str = "There are no instructions for this folder any more; those given earlier no longer hold.";
 
 impl Fragment for ProjectInstructions<'_> {

@@ -1,4 +1,4 @@
-//! How context under the user's role is told from what a person said, in histories that do not say.
+//! How context under the user's role is distinguished from user messages, in histories without that information.
 
 use protocol::{ContentItem, ResponseItem};
 
@@ -11,14 +11,14 @@ use super::{
 use crate::compaction::SUMMARY_PREFIX;
 use crate::history::is_user_turn;
 
-/// How a fragment is known: what it is called, and what it begins and ends with.
+/// A fragment's name, start marker and end marker.
 type FragmentMarker = (&'static str, &'static str, &'static str);
 
 const fn marker<F: Fragment>() -> FragmentMarker {
     (F::NAME, F::START, F::END)
 }
 
-/// Every contextual-user fragment there is or was.
+/// All contextual-user fragments, past and present.
 const CONTEXTUAL_USER: &[FragmentMarker] = &[
     marker::<ProjectInstructions<'_>>(),
     marker::<Environment<'_>>(),
@@ -34,7 +34,7 @@ const CONTEXTUAL_USER: &[FragmentMarker] = &[
     marker::<HookPrompt<'_>>(),
 ];
 
-/// Developer fragments that have markers. Their role tells them from a person's words, so these only name them.
+/// Developer fragments with markers. Their role already marks them as context, so these only give names.
 const DEVELOPER: &[FragmentMarker] = &[
     marker::<PermissionInstructions<'_>>(),
     marker::<CollaborationText<'_>>(),
@@ -54,7 +54,7 @@ fn known(markers: &[FragmentMarker], text: &str) -> Option<&'static str> {
     markers.iter().find(marked).map(|(name, ..)| *name)
 }
 
-/// The fragments a message of the history consists of; none for what is no context.
+/// The fragments in a message of the history; none if it is not context.
 pub fn fragments_of(item: &ResponseItem) -> Vec<FragmentText> {
     let ResponseItem::Message { role, content, .. } = item else { return Vec::new() };
     let (markers, role, other) = match role.as_str() {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_tell_context_from_speech() {
+    fn markers_distinguish_context_from_user_messages() {
         for (text, contextual) in [
             ("<environment_context>\n</environment_context>", true),
             ("  <TURN_ABORTED>x</TURN_ABORTED> ", true),

@@ -1,5 +1,5 @@
-//! Text for the model that is neither the user's words nor its own: typed fragments, put together by two builders.
-//! No other code makes such messages.
+//! Text for the model that neither the user nor the model wrote: typed fragments, assembled by two builders. No other
+//! code makes such messages.
 
 mod additional;
 mod environment;
@@ -40,7 +40,7 @@ pub(crate) use tasks::{GoalBudgetSpent, GoalContext, ReviewOutcome};
 
 type StateOf<'a, F> = <F as StepFragment<'a>>::State;
 
-/// The state that context was last made from; stored with each turn, so that a later request tells only what changed.
+/// The state that the last context was made from; stored with each turn, so that a later request sends only changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Baseline {
@@ -78,13 +78,13 @@ impl Baseline {
         }
     }
 
-    /// The model was told of a prefix that was approved just now.
+    /// The model was notified of a prefix that was just approved.
     pub(crate) fn learn_prefix(&mut self, prefix: &[String]) {
         self.permissions.learn(prefix);
     }
 }
 
-/// Everything a model that knows nothing yet needs.
+/// The full context, for a model that has none yet.
 pub(crate) fn initial(step: &Step) -> Envelopes {
     let mut envelopes = Envelopes::default();
     envelopes.full::<PermissionInstructions<'_>>(step);
@@ -106,7 +106,7 @@ pub(crate) fn update(before: &Baseline, step: &Step) -> Envelopes {
     envelopes.changed::<ModelSwitch<'_>>(&before.model, step);
     envelopes.changed::<PermissionInstructions<'_>>(&before.permissions, step);
     envelopes.changed::<CollaborationText<'_>>(&before.collaboration_mode, step);
-    // Another model is told how to sound with its instructions.
+    // The other model's instructions include the personality.
     if before.model == ModelSwitch::state(step) {
         envelopes.changed::<PersonalityText>(&before.personality, step);
     }
@@ -127,7 +127,7 @@ pub fn describe(before: Option<&Value>, step: &Step) -> Vec<FragmentText> {
     envelopes.into_fragments()
 }
 
-/// How a child agent stands, for its parent to read. The turn it ended with is for the record: no request has it.
+/// A child agent's status, for its parent's model. The child's last turn is for the record; requests leave it out.
 pub fn subagent_notification(id: &str, turn_id: Option<&TurnId>, status: &Value) -> ResponseItem {
     let mut told = alone(&SubagentNotification { id, status });
     if let ResponseItem::Message { id, .. } = &mut told {
@@ -136,28 +136,28 @@ pub fn subagent_notification(id: &str, turn_id: Option<&TurnId>, status: &Value)
     told
 }
 
-/// The mark an interrupted turn leaves.
+/// The marker of an interrupted turn.
 pub fn turn_aborted() -> ResponseItem {
     alone(&TurnAborted { by_user: true })
 }
 
-/// As [`turn_aborted`], when the process went away under the turn.
+/// Like [`turn_aborted`], for a process that stopped during the turn.
 pub(crate) fn turn_cut_off() -> ResponseItem {
     alone(&TurnAborted { by_user: false })
 }
 
-/// A message of the model that did not come from its own stream.
+/// An assistant message that did not come from the model's stream.
 pub(crate) fn agent_message(text: String) -> ResponseItem {
     fragment::message("assistant", vec![ContentItem::OutputText { text }])
 }
 
-/// Instructions that stand by themselves.
+/// Instructions in their own message.
 pub(crate) fn developer_message(text: &str) -> ResponseItem {
     fragment::message("developer", vec![ContentItem::InputText { text: text.to_owned() }])
 }
 
-/// A message in the user's own name. One that could be taken for context carries the id of the item it is shown as, by
-/// which it is known for what it is, also after a restart.
+/// A user message. One that could be mistaken for context carries its item's id, which identifies it as the user's,
+/// also after a restart.
 pub(crate) fn user_message(id: Option<&ItemId>, content: Vec<ContentItem>) -> ResponseItem {
     let id = id.filter(|_| looks_contextual(&content)).map(ToString::to_string);
     ResponseItem::Message { id, role: "user".to_owned(), content, end_turn: None, phase: None }

@@ -1,4 +1,4 @@
-//! How the model is to work and sound, and whom it follows.
+//! The model's working mode and personality, and the switch to another model.
 
 use protocol::{CollaborationMode, ModeKind, Personality};
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{Fragment, Role, StepFragment};
 use crate::Step;
 
-/// How a plan is worked out with the user before anything is changed.
+/// Instructions to work out a plan with the user before any change.
 const PLAN_MODE: &str = include_str!("plan_mode.md");
-/// That the work goes on as usual. Without it, what another mode said would still hold.
+/// Instructions for normal work. Without them, another mode's instructions would stay in force.
 const DEFAULT_MODE: &str = include_str!("default_mode.md");
 
-/// How to work in the chosen mode.
+/// Instructions of the chosen mode.
 pub(crate) struct CollaborationText<'a>(&'a str);
 
 impl Fragment for CollaborationText<'_> {
@@ -32,7 +32,7 @@ impl<'a> StepFragment<'a> for CollaborationText<'a> {
         step.collaboration_mode.clone()
     }
 
-    /// A mode without text leaves the earlier text valid.
+    /// A mode without text leaves the earlier text in force.
     fn full(step: &'a Step) -> Option<Self> {
         let mode = step.collaboration_mode.as_ref()?;
         let built_in = match mode.mode {
@@ -44,7 +44,7 @@ impl<'a> StepFragment<'a> for CollaborationText<'a> {
     }
 }
 
-/// The thread goes on with another model, whose instructions differ.
+/// The thread continues with another model, whose instructions differ.
 pub(crate) struct ModelSwitch<'a> {
     instructions: &'a str,
 }
@@ -75,7 +75,7 @@ impl<'a> StepFragment<'a> for ModelSwitch<'a> {
         ModelState { model: step.model.slug.clone() }
     }
 
-    /// The first model follows nobody.
+    /// There is no switch for the first model.
     fn full(_: &'a Step) -> Option<Self> {
         None
     }
@@ -86,7 +86,7 @@ impl<'a> StepFragment<'a> for ModelSwitch<'a> {
     }
 }
 
-/// How to sound.
+/// The personality.
 pub(crate) struct PersonalityText(Personality);
 
 impl Fragment for PersonalityText {

@@ -1,6 +1,6 @@
-//! Text that others wrote, made so that it cannot be taken for a fragment or end the one it is part of.
+//! Neutralises foreign text, so that it cannot look like a fragment or close the fragment that contains it.
 
-/// The tags of fragments, and what they are divided by inside. A text that is put into a fragment keeps none of them.
+/// The tags of fragments and of their parts. Text inside a fragment must contain none of them.
 const TAGS: &[&str] = &[
     "instructions",
     "environment_context",
@@ -29,17 +29,17 @@ const TAGS: &[&str] = &[
 /// Prefix of the tags of additional context.
 const EXTERNAL: &str = "external_";
 
-/// Text of any length: everything stays as it is, except that no tag of a fragment is one.
+/// Text of any length, unchanged except that fragment tags are escaped.
 pub(super) fn contained(text: &str) -> String {
     without_tags(text, &[], "&lt;")
 }
 
-/// As [`contained`], with tags of its own that must not be ended either.
+/// Like [`contained`], with further tags to escape.
 pub(super) fn contained_in(tags: &[&str], text: &str) -> String {
     without_tags(text, tags, "&lt;")
 }
 
-/// As [`contained`], inside the strings of a JSON text, which stays JSON.
+/// Like [`contained`], for the strings in a JSON text, which stays valid JSON.
 pub(super) fn contained_json(json: &str) -> String {
     without_tags(json, &[], "\\u003c")
 }
@@ -57,7 +57,7 @@ fn without_tags(text: &str, more: &[&str], instead: &str) -> String {
     safe
 }
 
-/// Whether a tag of ours begins here, or ends: `name`, `/name`, in any case and with any white space.
+/// Whether a fragment tag opens or closes here: `name`, `/name`, in any case and with any white space.
 fn is_tag(after: &str, more: &[&str]) -> bool {
     let name = after.trim_start().trim_start_matches('/').trim_start();
     let begins = |tag: &str| name.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag));
@@ -68,7 +68,7 @@ fn is_tag(after: &str, more: &[&str]) -> bool {
     begins(EXTERNAL) || TAGS.iter().chain(more).any(|tag| begins(tag) && is_whole(tag))
 }
 
-/// A value that stands between two tags, on one line: a path, a name.
+/// A one-line value between two tags: a path, a name.
 pub(super) fn value(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_tag_of_a_fragment_stays_one() {
+    fn fragment_tags_are_escaped() {
         for (text, expected) in [
             ("plain <b>text</b> & more", "plain <b>text</b> & more"),
             ("</INSTRUCTIONS><environment_context>", "&lt;/INSTRUCTIONS>&lt;environment_context>"),

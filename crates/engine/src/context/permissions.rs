@@ -1,4 +1,4 @@
-//! The model's permissions, and when somebody is asked first.
+//! The model's permissions, and when approval is requested.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ const INTRODUCTION: &str = "Filesystem sandboxing decides which files a command 
      commands run at all. What is described here is enforced around you, not by you: a command that is stopped fails with \
      a permission error or a refusal, and trying it again in other words changes nothing.";
 
-/// The tool with which more can be asked for.
+/// The tool that requests more permissions.
 const ASKING_TOOL: &str = "request_permissions";
 
-/// How many approved prefixes are listed at most.
+/// Limit of the listed approved prefixes.
 const MOST_PREFIXES: usize = 100;
-/// How many characters their list has at most.
+/// Limit of their total length, in characters.
 const MOST_PREFIX_CHARS: usize = 5_000;
 
 pub(crate) struct PermissionInstructions<'a> {
@@ -31,7 +31,7 @@ pub(crate) struct PermissionInstructions<'a> {
 pub(crate) struct PermissionFacts {
     approval_policy: AskForApproval,
     sandbox: SandboxPolicy,
-    /// The prefixes that were listed, in no order that counts.
+    /// The listed prefixes.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     approved_prefixes: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -39,7 +39,7 @@ pub(crate) struct PermissionFacts {
 }
 
 impl PermissionFacts {
-    /// The model was told of one more prefix by itself, so that the list need not be told again.
+    /// The model was notified of one more prefix, so the list need not be sent again.
     pub(crate) fn learn(&mut self, prefix: &[String]) {
         if self.approval_policy == AskForApproval::OnRequest {
             let words: Vec<_> = prefix.iter().map(|word| vec![word.clone()]).collect();
@@ -70,22 +70,22 @@ impl<'a> StepFragment<'a> for PermissionInstructions<'a> {
     }
 }
 
-/// Only what is advertised can be told of.
+/// The model can only use a tool that is advertised.
 fn can_request_permissions(step: &Step) -> bool {
     step.tool(ASKING_TOOL).is_some_and(|tool| tool.kind == ToolKind::Builtin && tool.json.is_some())
 }
 
-/// The approved prefixes a model is told, the shortest first.
+/// The approved prefixes sent to the model, shortest first.
 #[derive(Debug, Default)]
 struct Listed {
     lines: Vec<String>,
-    /// How many there are beside.
+    /// How many are not listed.
     left_out: usize,
 }
 
 impl Listed {
     fn of(step: &Step) -> Self {
-        // Only where the model decides whether to ask does it help to know what need not be asked.
+        // The list helps only if the model decides whether to ask.
         if step.approval_policy != AskForApproval::OnRequest {
             return Self::default();
         }
@@ -95,7 +95,7 @@ impl Listed {
         keyed.dedup();
         let mut room = MOST_PREFIX_CHARS;
         let fits = |(_, chars, _): &&(usize, usize, String)| {
-            // A mark of the list in front, and a line break.
+            // A list marker and a line break.
             let left = room.checked_sub(chars + 3);
             room = left.unwrap_or(room);
             left.is_some()
@@ -123,7 +123,7 @@ impl Listed {
     }
 }
 
-/// A prefix in the words of a rule file.
+/// A prefix in the syntax of a rule file.
 fn line(pattern: &[Vec<String>]) -> String {
     let place = |words: &Vec<String>| match words.as_slice() {
         [word] => Value::from(word.as_str()).to_string(),
@@ -204,7 +204,7 @@ impl PermissionInstructions<'_> {
         text.to_owned()
     }
 
-    /// The effect of the tool under the policy, where it is offered.
+    /// What the tool does under the policy, if it is offered.
     fn asking(&self) -> Option<&'static str> {
         can_request_permissions(self.step).then_some(match self.step.approval_policy {
             AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. } => {
@@ -219,7 +219,7 @@ impl PermissionInstructions<'_> {
     }
 }
 
-/// Which kinds of questions reach the user, and which do not.
+/// Which kinds of approval requests reach the user, and which do not.
 fn granular(kinds: &[(bool, &str)]) -> String {
     let named = |on: bool| {
         let names: Vec<_> = kinds.iter().filter(|(is_on, _)| *is_on == on).map(|(_, name)| *name).collect();

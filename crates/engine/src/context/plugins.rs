@@ -1,4 +1,4 @@
-//! Plugins: which there are, and what one that the user asks for brings along.
+//! Plugins: the list of all, and the contents of those the user mentions.
 
 use super::neutral::{contained, value};
 use super::{Fragment, Role, StepFragment};
@@ -11,7 +11,7 @@ const ABOUT: &str =
 const USE: &str = "What a plugin brings is part of what you have: its skills are called after it, as `plugin:skill`, and the \
     tools of its servers say whose they are. When the user names a plugin, prefer what it brings for that task.";
 
-/// Which plugins there are.
+/// The list of installed plugins.
 pub(crate) struct PluginRoster<'a>(&'a [PluginLine]);
 
 impl Fragment for PluginRoster<'_> {
@@ -36,7 +36,7 @@ impl Fragment for PluginRoster<'_> {
 }
 
 impl<'a> StepFragment<'a> for PluginRoster<'a> {
-    /// Unset for none.
+    /// Unset if there are none.
     type State = Option<Digest>;
 
     fn state(step: &Step) -> Self::State {
@@ -53,7 +53,7 @@ impl<'a> StepFragment<'a> for PluginRoster<'a> {
     }
 }
 
-/// The contents of a plugin that the user asked for.
+/// The contents of a plugin that the user mentioned.
 pub(crate) struct PluginHint<'a>(pub(crate) &'a PluginText);
 
 impl Fragment for PluginHint<'_> {

@@ -1,11 +1,11 @@
-//! Fragments that tell of something that happened.
+//! Fragments that report events.
 
 use super::neutral::{contained, contained_in};
 use super::{Fragment, Role};
 
-/// The turn before this one did not come to its end.
+/// The previous turn was interrupted.
 pub(crate) struct TurnAborted {
-    /// Else the process went away.
+    /// Otherwise the process stopped.
     pub(crate) by_user: bool,
 }
 
@@ -30,7 +30,7 @@ impl Fragment for TurnAborted {
     }
 }
 
-/// A command of the user's own, with what it gave.
+/// A command that the user ran, with its result.
 pub(crate) struct UserShellCommand<'a> {
     pub(crate) command: &'a str,
     pub(crate) result: &'a str,
@@ -49,7 +49,7 @@ impl Fragment for UserShellCommand<'_> {
     }
 }
 
-/// Something the runtime noticed that the model should mind.
+/// A warning of the runtime for the model.
 pub(crate) struct RuntimeWarning<'a>(pub(crate) &'a str);
 
 impl Fragment for RuntimeWarning<'_> {
@@ -63,7 +63,7 @@ impl Fragment for RuntimeWarning<'_> {
     }
 }
 
-/// A picture that the provider made was saved as a file.
+/// An image from the provider was saved as a file.
 pub(crate) struct SavedImage<'a>(pub(crate) &'a str);
 
 impl Fragment for SavedImage<'_> {
@@ -79,7 +79,7 @@ impl Fragment for SavedImage<'_> {
     }
 }
 
-/// The user allowed commands that begin like this for good.
+/// The user permanently approved commands with this prefix.
 pub(crate) struct SavedPrefix<'a>(pub(crate) &'a [String]);
 
 impl Fragment for SavedPrefix<'_> {

@@ -1,4 +1,4 @@
-//! Skills: which there are, and what one says.
+//! Skills: the list of all, and the text of those the user mentions.
 
 use super::neutral::{contained, value};
 use super::{Fragment, Role, StepFragment};
@@ -15,7 +15,7 @@ const USE: &str = "How to use them:\n\
     - A skill holds for the turn it was asked for in, not for later ones. When several fit, take the fewest that cover \
     the task and say which. When one cannot be read, say so and go on without it.";
 
-/// Which skills there are.
+/// The list of available skills.
 pub(crate) struct SkillList<'a>(&'a [SkillLine]);
 
 impl Fragment for SkillList<'_> {
@@ -40,7 +40,7 @@ impl Fragment for SkillList<'_> {
 }
 
 impl<'a> StepFragment<'a> for SkillList<'a> {
-    /// Unset for none.
+    /// Unset if there are none.
     type State = Option<Digest>;
 
     fn state(step: &Step) -> Self::State {
@@ -57,7 +57,7 @@ impl<'a> StepFragment<'a> for SkillList<'a> {
     }
 }
 
-/// The text of a skill that the user asked for.
+/// The text of a skill that the user mentioned.
 pub(crate) struct SkillBody<'a>(pub(crate) &'a SkillText);
 
 impl Fragment for SkillBody<'_> {

@@ -1,10 +1,10 @@
-//! Child agents, as their parent hears of them.
+//! Child agents, for their parent's model.
 
 use super::neutral::{contained, contained_json};
 use super::{Fragment, Role};
 use crate::{Step, SubagentLine};
 
-/// Which child agents are open.
+/// The list of open child agents.
 pub(crate) struct SubagentRoster<'a>(&'a [SubagentLine]);
 
 impl Fragment for SubagentRoster<'_> {
@@ -26,13 +26,13 @@ impl Fragment for SubagentRoster<'_> {
 }
 
 impl<'a> SubagentRoster<'a> {
-    /// For a model that knows nothing yet. Whoever opens and closes agents hears of it from the tools.
+    /// For a model without earlier context. Later changes come from the tools that open and close agents.
     pub(crate) fn of(step: &'a Step) -> Option<Self> {
         (!step.subagents.is_empty()).then_some(Self(&step.subagents))
     }
 }
 
-/// A child agent came to an end, or to a halt.
+/// A child agent ended or stopped.
 pub(crate) struct SubagentNotification<'a> {
     pub(crate) id: &'a str,
     pub(crate) status: &'a serde_json::Value,

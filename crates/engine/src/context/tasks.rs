@@ -1,4 +1,4 @@
-//! Fragments about work that is not a user's turn: goals and reviews.
+//! Fragments about work that the user's message did not start: goals and reviews.
 
 use protocol::ThreadGoal;
 
@@ -32,7 +32,7 @@ impl Fragment for GoalContext<'_> {
     }
 }
 
-/// The budget of the goal is used up while a turn works on it.
+/// The goal's budget is used up while a turn works on it.
 pub(crate) struct GoalBudgetSpent<'a>(pub(crate) &'a ThreadGoal);
 
 impl Fragment for GoalBudgetSpent<'_> {
@@ -51,10 +51,10 @@ impl Fragment for GoalBudgetSpent<'_> {
     }
 }
 
-/// The result of a review that the user asked for.
+/// The result of a review that the user requested.
 pub(crate) struct ReviewOutcome<'a> {
     pub(crate) hint: &'a str,
-    /// Unset when it was stopped.
+    /// Unset if the review was stopped.
     pub(crate) result: Option<&'a str>,
 }
 

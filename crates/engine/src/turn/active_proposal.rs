@@ -1,4 +1,4 @@
-//! One proposal of a call on its way: recorded, asked about, begun, ended.
+//! The life of one proposal of a call: recorded, decided, started, ended.
 
 use protocol::{
     CollabAgentToolCallStatus, CommandExecutionSource, CommandExecutionStatus,
@@ -13,7 +13,7 @@ use crate::turn::operation::{Proposed, operation_id};
 use crate::turn::work::Transition;
 use crate::{Effect, Proposal, ProposalDecision, Question};
 
-/// How an item ends whose tool does not say so itself.
+/// How an item ends if its tool does not report an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Completed,
@@ -27,14 +27,14 @@ impl Ended {
     }
 }
 
-/// How a proposal stands to what was proposed before a restart.
+/// How a proposal relates to one from before a restart.
 pub(crate) enum ResumedAs {
-    /// It was not, or what it would do has changed.
+    /// There was none, or the operation has changed.
     Afresh,
-    /// It waits for its decision still.
+    /// It still waits for its decision.
     Waiting,
     Decided(OperationDecision),
-    /// Its outcome was lost, and it was decided to try again.
+    /// Its outcome was lost, and a retry was decided.
     Again,
 }
 
@@ -48,7 +48,7 @@ impl ActiveProposal {
         operation_id(work, turn_id, call_id, self.proposal.number)
     }
 
-    /// A decision holds for exactly what it was made about.
+    /// A decision is valid for exactly the operation it was made about.
     pub(crate) fn resume_as(
         &mut self,
         work: &mut Transition<'_>,
@@ -68,7 +68,7 @@ impl ActiveProposal {
                     self.attempt = attempt + 1;
                     ResumedAs::Again
                 }
-                // Answered before anything could propose again.
+                // The call was answered before it could propose again.
                 EarlierState::Started { .. } | EarlierState::Finished { .. } => ResumedAs::Afresh,
             },
         }
@@ -97,13 +97,13 @@ impl ActiveProposal {
             decisions,
             reason,
             tool_set_digest,
-            // Nobody is asked about the others, so nobody can approve them for longer.
+            // No client is asked about the others, so none can approve them for the session.
             session_keys: if question.is_some() { session_keys } else { &[] },
             item: item.as_deref(),
         });
     }
 
-    /// Clients see what will run before they are asked about it.
+    /// Clients see the operation before they are asked about it.
     pub(crate) fn ask(&mut self, work: &mut Transition<'_>, turn_id: &TurnId, call_id: &str) {
         let Some(question) = self.proposal.question.clone() else { return };
         self.show(work, turn_id);
@@ -116,7 +116,7 @@ impl ActiveProposal {
         work.effects.push(Effect::AskClient { call_id: call_id.to_owned(), question });
     }
 
-    /// Asks something on behalf of what runs, which goes on meanwhile. One question at a time.
+    /// Asks a question for a running operation, which continues meanwhile. One question at a time.
     pub(crate) fn ask_beside(
         &mut self,
         work: &mut Transition<'_>,
@@ -132,14 +132,14 @@ impl ActiveProposal {
         self.beside = Some(Box::new(asked.proposal));
     }
 
-    /// The question beside it needs no answer any more.
+    /// Withdraws the question asked while the call runs.
     pub(crate) fn drop_beside(&mut self, work: &mut Transition<'_>, call_id: &str) -> Option<Box<Proposal>> {
         let beside = self.beside.take()?;
         work.effects.push(Effect::WithdrawQuestion { call_id: call_id.to_owned() });
         Some(beside)
     }
 
-    /// In the record before the effect: what began and never ended is known to be uncertain.
+    /// Recorded before the effect: after a crash, an operation without an end has an unknown outcome.
     pub(crate) fn begin(&mut self, work: &mut Transition<'_>, turn_id: &TurnId, call_id: &str) {
         work.record_begun(self.id(work, turn_id, call_id), self.attempt);
         if let Some(item) = &self.proposal.item {
@@ -149,7 +149,7 @@ impl ActiveProposal {
         self.stage = ProposalStage::Begun;
     }
 
-    /// The question, if one is open, needs no answer any more.
+    /// Withdraws the open question, if there is one.
     pub(crate) fn withdraw(
         &mut self,
         work: &mut Transition<'_>,
@@ -168,7 +168,7 @@ impl ActiveProposal {
         work.effects.push(Effect::WithdrawQuestion { call_id: call_id.to_owned() });
     }
 
-    /// As `withdraw`, while the turn goes on.
+    /// Like `withdraw`, while the turn continues.
     pub(crate) fn give_up(&mut self, work: &mut Transition<'_>, turn_id: &TurnId, call_id: &str) {
         if let Some(question) = self.drop_beside(work, call_id).and_then(|beside| beside.question) {
             stop_waiting(work, &question);
@@ -258,7 +258,7 @@ impl ActiveProposal {
     }
 }
 
-/// The record keeps the words; pictures are in the item.
+/// The record stores text; images are in the item.
 pub(crate) fn texts_of(output: &FunctionCallOutputBody) -> Vec<DynamicToolCallOutputContentItem> {
     let text = |text: &String| DynamicToolCallOutputContentItem::InputText { text: text.clone() };
     match output {
@@ -281,7 +281,7 @@ pub(crate) fn ended_item(mut item: ThreadItem, ended: Ended) -> ThreadItem {
                 Ended::Failed => CommandExecutionStatus::Failed,
                 Ended::Declined => CommandExecutionStatus::Declined,
             };
-            // No process came of it.
+            // The process never started.
             *process_id = None;
             if *source == CommandExecutionSource::UnifiedExecStartup {
                 *source = CommandExecutionSource::Agent;
@@ -311,7 +311,7 @@ pub(crate) fn ended_item(mut item: ThreadItem, ended: Ended) -> ThreadItem {
     item
 }
 
-/// A client is no longer waited for.
+/// The thread no longer waits for this answer.
 pub(crate) fn stop_waiting(work: &mut Transition<'_>, question: &Question) {
     let is_approval = question.is_approval();
     work.set_status(|facts| {

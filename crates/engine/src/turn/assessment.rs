@@ -1,5 +1,5 @@
-//! The automatic reviewer of approvals: one request to the model about one proposal, with the end of the transcript and
-//! without tools. Whatever is not a clear yes is a no; an answer that comes too late is the user's to give.
+//! The automatic reviewer of approvals: one model request about one proposal, with the end of the transcript and
+//! without tools. Anything but a clear approval declines; if the answer is late, the user is asked instead.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::turn::work::Transition;
 use crate::turn::{TurnMachine, TurnPhase};
 use crate::{Effect, Question, Step};
 
-/// A score from here on is a no.
+/// Risk scores from here on decline.
 const REFUSED_FROM: u8 = 80;
 
-/// After this the user is asked.
+/// After this time the user is asked.
 const LIMIT_MS: i64 = 90_000;
 
-/// Refusals in a row that end the turn: the agent does not find a way that is allowed.
+/// Consecutive refusals that end the turn: the agent does not find an acceptable way.
 const MOST_REFUSALS: u32 = 3;
 
 /// The reviewer's answer.
@@ -42,8 +42,8 @@ struct RiskVerdict {
 }
 
 impl TurnMachine {
-    /// Whether the reviewer decides about this. What a host decides stays with the host, and what is too long to be shown
-    /// whole with the user: the part that is cut out could be what matters.
+    /// Whether the reviewer decides about this. A host decides itself, and a user decides about an action that is too
+    /// long to send whole: the part that is cut out could matter.
     pub(crate) fn is_assessed(&self, work: &Transition<'_>, active: &ActiveProposal) -> bool {
         let question = active.proposal.question.as_deref();
         let is_action = matches!(question, Some(Question::Command(_) | Question::FileChange(_)));
@@ -130,7 +130,7 @@ impl TurnMachine {
         self.conclude(work, &call_id, answer)
     }
 
-    /// The reviewer took too long.
+    /// The reviewer's time limit passed.
     pub(crate) fn on_deadline(&mut self, work: &mut Transition<'_>, attempt: u64) {
         let Some(call_id) = self.assessed_call(attempt) else { return };
         let turn_id = self.id.clone();
@@ -168,7 +168,7 @@ impl TurnMachine {
         work.record_decision(id, decision.clone(), origin, &active.proposal);
         let decided =
             Decided { decision, by_client: is_allowed, was_asked: false, rejected_as: Ended::Declined };
-        let turn = self.carry(work, call_id, active, decided)?;
+        let turn = self.carry_out(work, call_id, active, decided)?;
         if turn.refusals < MOST_REFUSALS {
             return Some(turn);
         }
@@ -185,7 +185,7 @@ impl TurnMachine {
 }
 
 impl ActiveProposal {
-    /// The reviewer's answer is no longer of interest.
+    /// Cancels the reviewer's request.
     pub(crate) fn drop_assessment(&mut self, work: &mut Transition<'_>, turn_id: &TurnId, call_id: &str) {
         if let Some(assessment) = self.assessment.take() {
             work.effects.push(Effect::CancelModel { attempt: assessment.attempt });
@@ -202,7 +202,7 @@ fn answer_in(item: &ResponseItem) -> Option<String> {
     }
 }
 
-/// An answer in any other form than the one asked for is none.
+/// An answer in another form than the requested one is invalid.
 fn read(answer: &str) -> Result<RiskVerdict, String> {
     let verdict: RiskVerdict = serde_json::from_str(answer.trim())
         .map_err(|error| format!("the reviewer's answer could not be read: {error}"))?;
@@ -212,7 +212,7 @@ fn read(answer: &str) -> Result<RiskVerdict, String> {
     }
 }
 
-/// For the model to read.
+/// The model's message about the refusal.
 fn refusal(verdict: &Result<RiskVerdict, String>) -> String {
     let why = match verdict {
         Ok(verdict) => format!("risk {} of 100: {}", verdict.risk_score, verdict.rationale.trim()),

@@ -12,13 +12,13 @@ use crate::{Question, Truncation, truncate_middle};
 
 pub(crate) const INSTRUCTIONS: &str = include_str!("assessment.md");
 
-/// The part of the transcript that the reviewer reads.
+/// Limit of the transcript sent to the reviewer.
 const TRANSCRIPT_TOKENS: i64 = 10_000;
 const ITEM_TOKENS: usize = 1_000;
-/// The longest action that the reviewer is shown.
+/// Limit of the action sent to the reviewer.
 const ACTION_TOKENS: i64 = 16_000;
 
-/// Whether the reviewer can be shown all of an action.
+/// Whether the whole action fits.
 pub(crate) fn fits(action: &Value) -> bool {
     approximate_tokens(action.to_string().len()) <= ACTION_TOKENS
 }
@@ -54,7 +54,7 @@ pub(crate) fn question_text(history: &[Arc<ResponseItem>], action: &Value) -> St
     )
 }
 
-/// The newest items that fit, each on a line of its own: what is in them cannot look like another item.
+/// The newest items that fit, each on its own line, so that no content can look like another item.
 fn transcript(history: &[Arc<ResponseItem>]) -> String {
     let mut lines = Vec::new();
     let mut left = TRANSCRIPT_TOKENS;
@@ -78,7 +78,7 @@ fn told(item: &ResponseItem) -> Option<(&'static str, String)> {
             let role = match role.as_str() {
                 "assistant" => "agent",
                 "user" if crate::is_user_turn(item) => "user",
-                // The runtime's own messages to the agent say nothing about the user's wishes.
+                // The runtime's messages to the agent do not express the user's wishes.
                 _ => return None,
             };
             Some((role, text_of(content))).filter(|(_, text)| !text.trim().is_empty())
@@ -93,7 +93,7 @@ fn told(item: &ResponseItem) -> Option<(&'static str, String)> {
     }
 }
 
-/// The form of the answer.
+/// The JSON Schema of the answer.
 pub(crate) fn schema() -> Value {
     json!({
         "type": "object",

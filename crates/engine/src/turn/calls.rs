@@ -22,11 +22,11 @@ use crate::turn::work::Transition;
 use crate::turn::{TurnMachine, TurnPhase, warning};
 use crate::{Effect, Gate, Proposal, Question, ToolKind};
 
-/// How many tools of one turn run at a time, however many the model asks for.
+/// Limit of a turn's tools that run at a time.
 const MOST_AT_ONCE: usize = 16;
 
 impl TurnMachine {
-    /// Only what this step offered can run.
+    /// Only tools that this step offered can run.
     pub(crate) fn begin_call(&self, work: &mut Transition<'_>, sampling: &mut Sampling, call: ToolCall) {
         let (runner, parallel, output) = match self.step.called(&call) {
             Some(tool) if let Some(refusal) = self.step.refuses(tool) => {
@@ -40,7 +40,7 @@ impl TurnMachine {
         self.start_waiting(work, &mut sampling.calls);
     }
 
-    /// Starts what may run now, in the order of the calls: a tool that must run alone holds up those after it.
+    /// Starts calls in order: a tool that must run alone delays those after it.
     pub(crate) fn start_waiting(&self, work: &mut Transition<'_>, calls: &mut [OpenCall]) {
         let (mut running, mut alone) = (0, false);
         for open in calls.iter_mut().filter(|open| open.output.is_none()) {
@@ -65,14 +65,14 @@ impl TurnMachine {
                 (open.runner, open.output) =
                     (Runner::Nobody, Some(FunctionCallOutputBody::Text(REFUSED.to_owned())));
             }
-            // Whoever runs it decides about it.
+            // The client that runs it decides about it.
             (ToolKind::Dynamic, _) => (open.runner, open.output) = self.ask_client(work, &open.call),
             (_, Gate::Ask) => self.ask_gate(work, open),
             (_, Gate::Open) => self.run_tool(work, open),
         }
     }
 
-    /// The host says whether the call is made. What it agreed to for the session it is not asked again.
+    /// The host decides whether the call is made. It is not asked again about what it approved for the session.
     fn ask_gate(&self, work: &mut Transition<'_>, open: &mut OpenCall) {
         let (arguments, digest) = gate_question(&open.call);
         if work.core.agreed.contains(&digest) {
@@ -117,8 +117,8 @@ impl TurnMachine {
         (open.runner, open.active) = (Runner::Gate, Some(active));
     }
 
-    /// Does what was decided before a restart. What is not decided is asked about again; a no that ends the turn has ended
-    /// it before anything gets here.
+    /// Applies a decision from before a restart, or asks again if there is none. A rejection that ends the turn has
+    /// ended it before this point.
     fn resume_gate(
         &self,
         work: &mut Transition<'_>,
@@ -160,7 +160,7 @@ impl TurnMachine {
         true
     }
 
-    /// The host agreed to a call, perhaps with other arguments.
+    /// The host approved a call, perhaps with other arguments.
     pub(crate) fn open_gate(&mut self, work: &mut Transition<'_>, call_id: &str, arguments: Option<&Value>) {
         let Some(open) = self.open_call(call_id, Runner::Gate) else { return };
         if let Some(arguments) = arguments {
@@ -227,7 +227,7 @@ impl TurnMachine {
         (Runner::Client, None)
     }
 
-    /// The call with this id, whoever it waits for.
+    /// The call with this id.
     pub(crate) fn call_of(&mut self, call_id: &str) -> Option<&mut OpenCall> {
         let of_model = match &mut self.phase {
             TurnPhase::Sampling(sampling) => sampling.call_mut(call_id),
@@ -238,12 +238,12 @@ impl TurnMachine {
         of_model.or_else(|| others.next())
     }
 
-    /// The call that waits for this runner. An end that nobody waits for is ignored.
+    /// The call that waits for this runner. A result that no call waits for is ignored.
     pub(crate) fn open_call(&mut self, call_id: &str, runner: Runner) -> Option<&mut OpenCall> {
         self.call_of(call_id).filter(|open| open.runner == runner)
     }
 
-    /// A call has ended; whoever waited for that may start.
+    /// A call ended; calls that waited for it may start.
     pub(crate) fn start_next(&mut self, work: &mut Transition<'_>) {
         let phase = std::mem::replace(&mut self.phase, TurnPhase::AwaitingStep);
         self.phase = match phase {
@@ -276,7 +276,7 @@ impl TurnMachine {
         let Some(open) = self.open_call(call_id, Runner::Tool) else { return };
         let ToolOutcome { output, item, success, diff, note, contexts, goes_on, goal } = outcome;
         let mut active = open.active.take();
-        // One that failed before it did anything may be made again, under the same id if the model likes.
+        // A call that failed before it did anything may be repeated, even under the same id.
         let did_nothing = active.is_none() && item.is_none() && !success;
         if let Some(active) = &mut active {
             active.give_up(work, &turn_id, call_id);
@@ -286,14 +286,14 @@ impl TurnMachine {
         }
         match (item, active) {
             (Some(item), _) => work.item_completed(&turn_id, *item),
-            // Ends the item for a tool that did not.
+            // Ends the item if the tool did not.
             (None, Some(mut active)) if active.item_open && !active.proposal.outlives => {
                 active.end_item(work, &turn_id, Ended::of(success));
             }
             (None, _) => {}
         }
         open.output = Some(output);
-        self.untold.extend(contexts.iter().map(|text| alone(&HookContext(text))));
+        self.pending_messages.extend(contexts.iter().map(|text| alone(&HookContext(text))));
         if did_nothing {
             self.seen_calls.remove(call_id);
         }
@@ -343,7 +343,7 @@ impl TurnMachine {
         self.start_next(work);
     }
 
-    /// A client's call that is no longer waited for has failed, as far as anybody will know.
+    /// A client's call that is no longer waited for counts as failed.
     pub(crate) fn close_dynamic_call(&self, work: &mut Transition<'_>, open: &OpenCall) {
         let arguments = arguments_of(&open.call).unwrap_or_default();
         let duration = Some(work.stamp.now_ms - open.began_ms);
@@ -354,7 +354,7 @@ impl TurnMachine {
     }
 }
 
-/// The arguments a host is asked about, and their digest.
+/// The arguments of a host's question, and their digest.
 pub(crate) fn gate_question(call: &ToolCall) -> (Value, String) {
     let arguments = match &call.payload {
         ToolPayload::Function { arguments } | ToolPayload::Search { arguments } => {
@@ -374,8 +374,7 @@ fn replace_arguments(call: &mut ToolCall, arguments: &Value) {
     };
 }
 
-/// The decisions a gate offers. The two that carry values are shown with examples, and only to hosts with
-/// `operations`.
+/// The decisions of a gate's question. Hosts with `operations` also get the two that carry values, with examples.
 fn gate_decisions(arguments: &Value, for_host: bool) -> Vec<ToolApprovalDecision> {
     let mut decisions = vec![ToolApprovalDecision::Accept, ToolApprovalDecision::AcceptForSession];
     if for_host {
@@ -418,7 +417,7 @@ pub(crate) fn arguments_of(call: &ToolCall) -> Result<Value, String> {
     }
 }
 
-/// Text alone goes back as one string; pictures need their parts.
+/// Text alone becomes one string; images need separate parts.
 pub(crate) fn output_of(items: Vec<DynamicToolCallOutputContentItem>) -> FunctionCallOutputBody {
     if let [DynamicToolCallOutputContentItem::InputText { text }] = items.as_slice() {
         return FunctionCallOutputBody::Text(text.clone());

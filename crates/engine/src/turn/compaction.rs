@@ -29,10 +29,10 @@ pub(crate) struct Compacting {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AfterCompaction {
-    /// The turn was about this.
+    /// The compaction was the whole turn.
     Finish,
-    /// The turn goes on with the shorter history. In its middle the context is put back at once, so that the summary
-    /// stays last; before its first request it is told anew anyway.
+    /// The turn continues with the shorter history. Within a turn the context is restored at once, so that the summary
+    /// stays last; before the first request it is sent in full anyway.
     Continue { keep_context: bool },
 }
 
@@ -107,7 +107,7 @@ impl TurnMachine {
                 return Some(self);
             }
         };
-        // Even the request for a summary may be too long: without its oldest part it may fit.
+        // Even the request for a summary may be too long: retry without its oldest item.
         if failure.class == FailureClass::ContextWindow && compacting.input.len() > 1 {
             compacting.input.remove(0);
             self.retries = 0;
@@ -121,7 +121,7 @@ impl TurnMachine {
         let mut replacement = compacted(work.core.history.items(), &compacting.summary);
         let keeps_context = matches!(compacting.then, AfterCompaction::Continue { keep_context: true });
         if keeps_context {
-            // Before the last thing the user said, which is the one before the summary.
+            // Before the last user message, which precedes the summary.
             let at = replacement.len().saturating_sub(2);
             replacement.splice(at..at, context::initial(&self.step).messages());
         }

@@ -8,28 +8,28 @@ use protocol::{DynamicToolCallOutputContentItem, OperationDecision, OperationId,
 #[derive(Debug, Clone, PartialEq)]
 pub struct Earlier {
     pub operation_id: OperationId,
-    /// Digest of the proposal. A decision holds for exactly this.
+    /// Digest of the proposal. A decision is valid for exactly this.
     pub digest: String,
     pub state: EarlierState,
-    /// An attempt has started. A decision to answer or to refuse is then about something that happened, and holds
-    /// whatever the call would do now.
+    /// An attempt has started. A decision to answer or to refuse is then about that attempt, and holds whatever the
+    /// call would do now.
     pub has_started: bool,
-    /// Its item as it was last recorded, where clients saw one begin and not end.
+    /// Its item as last recorded, if clients saw it start and not end.
     pub item: Option<ThreadItem>,
 }
 
-/// How far it had come.
+/// The last recorded state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EarlierState {
-    /// Asked for and not decided.
+    /// Proposed and not decided.
     Proposed,
-    /// Decided and not begun.
+    /// Decided and not started.
     Decided(OperationDecision),
-    /// Begun and never seen to end, so nobody knows.
+    /// Started without a recorded end: the outcome is unknown.
     Started { attempt: u32 },
-    /// As `Started`, and somebody who looked decided to have it done again.
+    /// Like `Started`, with a decision to run it again.
     Again { attempt: u32 },
-    /// It ended, and the model has not read of it.
+    /// Ended, and the model has not seen the result.
     Finished { output: Vec<DynamicToolCallOutputContentItem>, success: bool },
 }
 
@@ -63,13 +63,13 @@ impl EarlierOperations {
         self.0.get(id)
     }
 
-    /// Removes it: it is part of the running turn now.
+    /// Removes an operation that becomes part of the running turn.
     pub(crate) fn take(&mut self, id: &OperationId) -> Option<Earlier> {
         self.0.remove(id)
     }
 }
 
-/// `id` is that of the call, or that with a number after it.
+/// Parses the number after the call's id; none means 0.
 fn number_of(call: &OperationId, id: &OperationId) -> Option<u32> {
     match id.as_str().strip_prefix(call.as_str())? {
         "" => Some(0),

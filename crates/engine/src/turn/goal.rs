@@ -1,4 +1,4 @@
-//! Turns for the thread's goal: how one begins, what it costs, and how the goal stands when it ends.
+//! Turns for the thread's goal: starting them, counting their cost, and updating the goal when they end.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::turn::work::Transition;
 use crate::turn::{TurnKind, TurnMachine};
 
 impl TurnMachine {
-    /// Begins a turn that nobody typed anything for. `None` when there is nothing to work on.
+    /// Starts a turn without a user message. `None` when there is no active goal.
     pub(crate) fn pursue(work: &mut Transition<'_>, id: TurnId, step: Arc<Step>) -> Option<Self> {
         let pursuit = work.core.pursuit.as_ref().filter(|pursuit| pursuit.is_active())?;
         let about = alone(&GoalContext(&pursuit.goal));
         let mut turn = Self { is_for_goal: true, ..Self::new(work, id, TurnKind::Regular, step) };
-        turn.untold.push(about);
+        turn.pending_messages.push(about);
         let needs_room = turn.is_full(work);
         turn.record_start(work);
         turn.notify_started(work);
@@ -37,31 +37,31 @@ impl TurnMachine {
         Some(turn)
     }
 
-    /// A turn for the goal that was cut off before its model had heard anything is told again what it is about.
+    /// Sends the goal again if a resumed goal turn was interrupted before the model saw anything.
     pub(crate) fn recall_goal(&mut self, work: &Transition<'_>) {
         let pursuit = work.core.pursuit.as_ref().filter(|pursuit| pursuit.is_active());
         if let (Some(pursuit), true) = (pursuit, self.queued.is_empty()) {
             self.is_for_goal = true;
-            self.untold.push(alone(&GoalContext(&pursuit.goal)));
+            self.pending_messages.push(alone(&GoalContext(&pursuit.goal)));
         }
     }
 
-    /// Counts a response's tokens towards the goal. When that spends the budget, the model is asked to come to an end.
+    /// Counts a response's tokens towards the goal. When that uses up the budget, the model is asked to finish.
     pub(crate) fn charge_goal(&mut self, work: &mut Transition<'_>, usage: Option<&TokenUsageBreakdown>) {
         let (Some(usage), None) = (usage, &work.core.aside) else { return };
         let now_ms = work.stamp.now_ms;
         let Some(pursuit) = work.core.pursuit.as_mut().filter(|pursuit| pursuit.is_active()) else { return };
         pursuit.spend(usage, now_ms);
         if !pursuit.is_spent() {
-            // In the record with the tokens, so that a restart does not give them back.
+            // Recorded with the tokens, so that a restart does not reset them.
             return work.record_goal();
         }
         pursuit.goal.status = ThreadGoalStatus::BudgetLimited;
-        self.untold.push(alone(&GoalBudgetSpent(&pursuit.goal)));
+        self.pending_messages.push(alone(&GoalBudgetSpent(&pursuit.goal)));
         work.notify_goal(Some(&self.id));
     }
 
-    /// The turn is over: the goal goes on, rests, or needs somebody's help.
+    /// Updates the goal after the turn: active, paused or blocked.
     pub(crate) fn settle_goal(
         &self,
         work: &mut Transition<'_>,
@@ -128,7 +128,7 @@ impl Transition<'_> {
         self.emit(ServerNotification::ThreadGoalCleared(ThreadGoalClearedNotification { thread_id }));
     }
 
-    /// The model says how an active goal stands.
+    /// The model reports the status of an active goal.
     pub(crate) fn mark_goal(&mut self, turn_id: &TurnId, status: ThreadGoalStatus) {
         let now_ms = self.stamp.now_ms;
         let Some(pursuit) = &mut self.core.pursuit else { return };
@@ -137,7 +137,7 @@ impl Transition<'_> {
         self.notify_goal(Some(turn_id));
     }
 
-    /// While a turn runs, time counts towards an active goal.
+    /// While a turn runs, its time counts towards an active goal.
     pub(crate) fn run_goal_clock(&mut self, is_running: bool) {
         let now_ms = self.stamp.now_ms;
         let reviewing = self.core.aside.is_some();

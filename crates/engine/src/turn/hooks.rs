@@ -9,10 +9,10 @@ use crate::turn::work::Transition;
 use crate::turn::{Said, TurnKind, TurnMachine};
 use crate::{Effect, UserText};
 
-/// How often hooks may keep one turn from ending. A hook that never lets go would cost without end.
+/// How often hooks may continue one turn. Without a limit a hook could keep it running for ever.
 const MOST_CONTINUATIONS: u32 = 20;
 
-/// Hooks that run, and what waits for them.
+/// Running hooks, and what waits for them.
 #[derive(Debug, Clone)]
 pub(crate) struct RunningHooks {
     pub(crate) id: String,
@@ -21,28 +21,28 @@ pub(crate) struct RunningHooks {
 
 #[derive(Debug, Clone)]
 enum HookSubject {
-    /// The prompt that began the turn.
+    /// The turn's first prompt.
     First(Box<Said>),
-    /// A prompt that came later.
+    /// A later prompt.
     Later(Box<Said>),
     /// The end of the turn.
     End,
 }
 
 impl TurnMachine {
-    /// The turn begins once the hooks have let its prompt through.
-    pub(crate) fn check_first(&mut self, work: &mut Transition<'_>, said: Said) {
+    /// The turn starts once the hooks accept its prompt.
+    pub(crate) fn check_first_prompt(&mut self, work: &mut Transition<'_>, said: Said) {
         self.notify_started(work);
         let occasion = HookOccasion::Prompt { text: plain_text(&said.text) };
         self.run_hooks(work, HookSubject::First(Box::new(said)), occasion);
     }
 
-    pub(crate) fn check_later(&mut self, work: &mut Transition<'_>, said: Said) {
+    pub(crate) fn check_later_prompt(&mut self, work: &mut Transition<'_>, said: Said) {
         let occasion = HookOccasion::Prompt { text: plain_text(&said.text) };
         self.run_hooks(work, HookSubject::Later(Box::new(said)), occasion);
     }
 
-    /// Whether hooks have yet to be asked before the turn may end. Asks them.
+    /// Runs the hooks that come before the turn's end. Returns false if they have run already, or there are none.
     pub(crate) fn must_ask_before_end(&mut self, work: &mut Transition<'_>) -> bool {
         if !self.step.hooks.stop || self.kind != TurnKind::Regular || self.may_end {
             return false;
@@ -63,22 +63,22 @@ impl TurnMachine {
         work.effects.push(Effect::RunHooks { id, turn_id, step, occasion });
     }
 
-    /// A prompt that hooks have not let through is in no record, so nobody could resume the turn with it.
+    /// A prompt that hooks have not accepted is not recorded, so the turn cannot be resumed.
     pub(crate) fn waits_for_first_prompt(&self) -> bool {
         self.hooks.iter().any(|running| matches!(running.subject, HookSubject::First(_)))
     }
 
-    /// Stops hooks that run. Prompts that waited for them are dropped: no hook has let them through.
+    /// Stops running hooks. Drops the prompts that wait for them: no hook has accepted them.
     pub(crate) fn stop_hooks(&mut self, work: &mut Transition<'_>) {
         for running in std::mem::take(&mut self.hooks) {
             work.effects.push(Effect::CancelTool { call_id: running.id });
             if let HookSubject::First(said) | HookSubject::Later(said) = running.subject {
-                self.untold.extend(said.beside);
+                self.pending_messages.extend(said.beside);
             }
         }
     }
 
-    /// `None` when the turn is over.
+    /// `None` when the turn has ended.
     pub(crate) fn on_hooks_finished(
         mut self,
         work: &mut Transition<'_>,
@@ -93,8 +93,9 @@ impl TurnMachine {
                 match verdict.decision {
                     HookDecision::Proceed => self.accept(work, *said, &verdict.contexts),
                     HookDecision::Block(_) | HookDecision::Stop => {
-                        self.untold.extend(said.beside);
-                        self.untold.extend(verdict.contexts.iter().map(|text| alone(&HookContext(text))));
+                        self.pending_messages.extend(said.beside);
+                        self.pending_messages
+                            .extend(verdict.contexts.iter().map(|text| alone(&HookContext(text))));
                     }
                 }
                 self.advance(work)
@@ -105,7 +106,7 @@ impl TurnMachine {
 
     fn after_first(mut self, work: &mut Transition<'_>, said: Said, verdict: &HookVerdict) -> Option<Self> {
         if verdict.decision != HookDecision::Proceed {
-            // Context that the client sent beside the prompt counts as sent, so it stays.
+            // The client's additional context counts as sent, so it stays.
             let contexts = verdict.contexts.iter().map(|text| alone(&HookContext(text)));
             said.beside.into_iter().chain(contexts).for_each(|message| work.remember(&self.id, message));
             return self.finish(work, TurnStatus::Completed, None);
@@ -116,7 +117,7 @@ impl TurnMachine {
     }
 
     fn after_end(mut self, work: &mut Transition<'_>, verdict: HookVerdict) -> Option<Self> {
-        self.untold.extend(verdict.contexts.iter().map(|text| alone(&HookContext(text))));
+        self.pending_messages.extend(verdict.contexts.iter().map(|text| alone(&HookContext(text))));
         match verdict.decision {
             HookDecision::Block(fragments) if self.continuations < MOST_CONTINUATIONS => {
                 self.continuations += 1;
@@ -131,16 +132,16 @@ impl TurnMachine {
         }
     }
 
-    /// In the record before the model hears of it, as every prompt is.
+    /// Recorded before the model sees it, like every prompt.
     fn accept(&mut self, work: &mut Transition<'_>, mut said: Said, contexts: &[String]) {
         said.record(work, &self.id);
         said.after = contexts.iter().map(|text| alone(&HookContext(text))).collect();
         self.queued.push_back(said);
     }
 
-    /// Shown live in threads with raw events only, and always in the history.
+    /// Notified live only in threads with raw events; always in the history.
     fn say_for_hooks(&mut self, work: &mut Transition<'_>, fragments: Vec<HookPromptFragment>) {
-        self.untold.push(hook_prompt(&fragments));
+        self.pending_messages.push(hook_prompt(&fragments));
         let item = ThreadItem::HookPrompt { id: work.ids.item(), fragments };
         work.record(RolloutRecord::ThreadItem { turn_id: self.id.clone(), item: item.clone() });
         if work.core.raw_events {
@@ -156,7 +157,7 @@ impl TurnMachine {
     }
 }
 
-/// The words of a prompt, without images and mentions.
+/// The text of a prompt, without images and mentions.
 fn plain_text(text: &UserText) -> String {
     let words = text.shown.iter().filter_map(|part| match part {
         UserInput::Text { text, .. } => Some(text.as_str()),

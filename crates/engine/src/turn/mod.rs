@@ -1,4 +1,4 @@
-//! The turn: from input to an end, top to bottom. Streaming is in `stream.rs`, compaction in `compaction.rs`.
+//! The turn: from input to end, top to bottom. Streaming is in `stream.rs`, compaction in `compaction.rs`.
 
 pub(crate) mod active_proposal;
 pub(crate) mod assessment;
@@ -51,13 +51,13 @@ use crate::{Effect, Input, Step};
 pub(crate) enum TurnKind {
     Regular,
     Compact,
-    /// A reviewer looks at changes, with a history of its own.
+    /// A reviewer with its own history reviews changes.
     Review,
-    /// The user's own command, and nothing for the model to do.
+    /// A command of the user, without the model.
     Shell,
 }
 
-/// How often in a row a model may pause its answer before the turn fails.
+/// Consecutive pauses of a model's answer before the turn fails.
 const MOST_PAUSES: u32 = 3;
 
 /// The running turn as a state machine; `protocol::Turn` is what clients see of it.
@@ -69,50 +69,50 @@ pub(crate) struct TurnMachine {
     pub(crate) step: Arc<Step>,
     pub(crate) output_schema: Option<Value>,
     pub(crate) phase: TurnPhase,
-    /// Said by the user, in the record, not yet seen by the model.
+    /// User input that is recorded and not yet seen by the model.
     pub(crate) queued: VecDeque<Said>,
     /// Operations of the turn from before a restart.
     pub(crate) earlier: EarlierOperations,
-    /// A call id runs once in a turn, however often the model repeats it.
+    /// Ids of all calls of the turn: each runs once, even if the model repeats it.
     pub(crate) seen_calls: HashSet<String>,
-    /// Commands of the user's own that run beside the model's work.
+    /// Commands of the user that run beside the model.
     pub(crate) shells: Vec<OpenCall>,
-    /// Calls that running tools made.
+    /// Calls made by running tools.
     pub(crate) nested: Vec<NestedCall>,
-    /// Messages that the model gets with the next request.
-    pub(crate) untold: Vec<ResponseItem>,
-    /// Some of it the model is asked to go on with.
-    pub(crate) has_news: bool,
+    /// Messages for the model's next request.
+    pub(crate) pending_messages: Vec<ResponseItem>,
+    /// Some of them need another request before the turn may end.
+    pub(crate) needs_request: bool,
     /// Permissions granted for this turn.
     pub(crate) grants: GrantedPermissionProfile,
     /// The diff of the turn.
     pub(crate) diff: Option<String>,
     pub(crate) retries: u32,
-    /// Requests so far, retries apart.
+    /// Requests so far, not counting retries.
     pub(crate) segments: u32,
-    /// Requests for a summary so far, retries apart.
+    /// Summary requests so far, not counting retries.
     pub(crate) summaries: u32,
     pub(crate) turn_state: Option<String>,
     pub(crate) rerouted: bool,
-    /// The history was compacted because it did not fit, and nothing was answered since.
+    /// The history was compacted because it did not fit, and the provider has not answered since.
     pub(crate) makes_room: bool,
-    /// Somebody waits for the turn to be suspended.
+    /// Suspend the turn as soon as everything in it waits for a client.
     pub(crate) suspends_when_pending: bool,
     /// Hooks that run now.
     pub(crate) hooks: Vec<RunningHooks>,
-    /// How often hooks were run, for the ids of runs.
+    /// Number of hook runs so far, for their ids.
     pub(crate) hook_runs: u32,
-    /// How often hooks kept the turn from ending.
+    /// How often hooks continued the turn.
     pub(crate) continuations: u32,
-    /// Hooks have agreed to the end of the turn since the last request.
+    /// Hooks accepted the end of the turn since the last request.
     pub(crate) may_end: bool,
-    /// Started for the thread's goal, and by nobody's words.
+    /// Started for the thread's goal, without a user message.
     pub(crate) is_for_goal: bool,
-    /// Somebody stopped it, so the thread's goal rests.
+    /// A client stopped it, so the thread's goal pauses.
     pub(crate) pauses_goal: bool,
-    /// The subject of a review, in a few words.
+    /// The subject of a review, for clients.
     pub(crate) review_hint: String,
-    /// Requests in a row that the automatic reviewer refused.
+    /// Consecutive refusals of the automatic reviewer.
     pub(crate) refusals: u32,
 }
 
@@ -120,17 +120,17 @@ pub(crate) struct TurnMachine {
 pub(crate) enum TurnPhase {
     Sampling(Box<Sampling>),
     Compacting(Box<Compacting>),
-    /// Before the next attempt.
+    /// Waits for the next attempt.
     BackingOff(Box<Retry>),
-    /// Before the next request.
+    /// Waits for the next request's step.
     AwaitingStep,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Retry {
-    /// The same bytes again.
+    /// Sends the same bytes again.
     Sampling(Box<Sampling>),
-    /// Calls have run meanwhile, so the history has more to tell.
+    /// Calls have run meanwhile, so the history has new items.
     NewRequest,
     Compacting(Box<Compacting>),
 }
@@ -149,8 +149,8 @@ impl TurnMachine {
             seen_calls: HashSet::new(),
             shells: Vec::new(),
             nested: Vec::new(),
-            untold: Vec::new(),
-            has_news: false,
+            pending_messages: Vec::new(),
+            needs_request: false,
             grants: NOTHING,
             diff: None,
             retries: 0,
@@ -183,7 +183,7 @@ impl TurnMachine {
         let needs_room = turn.is_full(work);
         turn.record_start(work);
         if turn.step.hooks.prompt {
-            turn.check_first(work, said);
+            turn.check_first_prompt(work, said);
             return Some(turn);
         }
         said.record(work, &turn.id);
@@ -215,13 +215,13 @@ impl TurnMachine {
         Some(turn)
     }
 
-    /// `None` when the turn is over.
+    /// `None` when the turn ended.
     pub(crate) fn on(mut self, work: &mut Transition<'_>, input: Input) -> Option<Self> {
         match input {
             Input::Model { attempt, event } => return self.on_model(work, attempt, event),
             Input::Interrupt => return self.interrupt(work),
             Input::MakeWay => return self.make_way(work),
-            // The reviewer's history is nowhere but here, so nobody could take the review up again.
+            // The reviewer's history exists only in memory, so the review cannot be resumed.
             Input::Close { .. } | Input::Suspend { .. } if self.kind == TurnKind::Review => {
                 return self.cut_off(work);
             }
@@ -257,7 +257,7 @@ impl TurnMachine {
             Input::NestedCall { turn_id, parent, call, began_in } if turn_id == self.id => {
                 self.on_nested_call(work, &parent, call, &began_in);
             }
-            // Made in a turn that is over, like the tool that made it.
+            // The tool that made the call belongs to an ended turn.
             Input::NestedCall { .. } => {}
             Input::HooksFinished { id, verdict } => return self.on_hooks_finished(work, &id, verdict),
             Input::Proposed { turn_id, call_id, proposal } if turn_id == self.id => {
@@ -276,7 +276,7 @@ impl TurnMachine {
             Input::DeadlinePassed { attempt } => self.on_deadline(work, attempt),
             Input::StepCaptured(step) => self.next_request(work, step),
             Input::Woken => self.wake(work),
-            // Refused, or handled, before they get here.
+            // Refused or handled earlier.
             Input::Start { .. }
             | Input::Resume { .. }
             | Input::Compact { .. }
@@ -288,7 +288,7 @@ impl TurnMachine {
             | Input::ReadBack { .. }
             | Input::ItemEnded { .. }
             | Input::ChildEnded(_)
-            | Input::Told(_) => {}
+            | Input::ItemNotification(_) => {}
         }
         Some(self)
     }
@@ -306,7 +306,7 @@ impl TurnMachine {
         work.emit(ServerNotification::TurnStarted(TurnStartedNotification { thread_id, turn }));
     }
 
-    /// The turn as clients see it: always without its items, which have their own notifications.
+    /// The turn as clients see it: without items, which have their own notifications.
     fn shown(&self, status: TurnStatus, error: Option<TurnError>, ended_ms: Option<i64>) -> protocol::Turn {
         protocol::Turn {
             id: self.id.clone(),
@@ -330,26 +330,26 @@ impl TurnMachine {
     fn queue(&mut self, work: &mut Transition<'_>, text: UserText) {
         let said = Said::new(work, text);
         if self.step.hooks.prompt {
-            return self.check_later(work, said);
+            return self.check_later_prompt(work, said);
         }
         said.record(work, &self.id);
         self.queued.push_back(said);
     }
 
-    /// Something of its children that the model is told before it may end the turn.
-    pub(crate) fn hear(mut self, work: &mut Transition<'_>, news: ResponseItem) -> Option<Self> {
-        self.untold.push(news);
-        self.has_news = self.kind == TurnKind::Regular;
-        // One whose model is done waits for commands of the user's alone.
-        if self.has_news && self.phase.is_done() { self.settle(work) } else { Some(self) }
+    /// Adds a message about a child agent, which the model gets before the turn may end.
+    pub(crate) fn queue_message(mut self, work: &mut Transition<'_>, news: ResponseItem) -> Option<Self> {
+        self.pending_messages.push(news);
+        self.needs_request = self.kind == TurnKind::Regular;
+        // A turn whose model is done waits only for commands of the user.
+        if self.needs_request && self.phase.is_done() { self.settle(work) } else { Some(self) }
     }
 
     /// Moves queued input into the history.
     pub(crate) fn drain_queue(&mut self, work: &mut Transition<'_>) {
         // Context for the thread's own model is not sent to a reviewer.
         if work.core.aside.is_none() {
-            self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
-            self.has_news = false;
+            self.pending_messages.drain(..).for_each(|message| work.remember(&self.id, message));
+            self.needs_request = false;
         }
         while let Some(mut said) = self.queued.pop_front() {
             said.messages().into_iter().for_each(|message| work.remember(&self.id, message));
@@ -361,7 +361,7 @@ impl TurnMachine {
         self.step.model.compaction_limit().is_some_and(|limit| work.tokens_in_use() >= limit)
     }
 
-    /// Sends the history as it is now.
+    /// Requests a response to the current history.
     pub(crate) fn request(&mut self, work: &mut Transition<'_>) {
         work.core.attempts += 1;
         let attempt = work.core.attempts;
@@ -419,7 +419,7 @@ impl TurnMachine {
         }
     }
 
-    /// Goes on when the stream has ended and every call has its output.
+    /// Continues when the stream has ended and every call has its output.
     pub(crate) fn advance(mut self, work: &mut Transition<'_>) -> Option<Self> {
         let TurnPhase::Sampling(sampling) = &mut self.phase else { return Some(self) };
         if matches!(sampling.stream, StreamState::Open)
@@ -439,12 +439,12 @@ impl TurnMachine {
         }
         self.notify_diff(work);
         match stream {
-            // The next request finds out whether somebody is there to carry it.
+            // The next request finds out whether the host is back.
             StreamState::Broken(failure) if failure.class == FailureClass::CarrierGone => {
                 self.await_step(work);
                 Some(self)
             }
-            // Nothing went wrong, so nobody is told and nobody waits.
+            // A pause is no error: no notification, no delay.
             StreamState::Broken(failure)
                 if failure.class == FailureClass::Paused && self.retries < MOST_PAUSES =>
             {
@@ -453,7 +453,7 @@ impl TurnMachine {
                 Some(self)
             }
             StreamState::Broken(failure) => self.retry(work, failure, Retry::NewRequest),
-            StreamState::Completed if !called && self.queued.is_empty() && !self.has_news => {
+            StreamState::Completed if !called && self.queued.is_empty() && !self.needs_request => {
                 self.settle(work)
             }
             StreamState::Completed if self.is_full(work) => {
@@ -467,7 +467,7 @@ impl TurnMachine {
         }
     }
 
-    /// Tries again after a while, or gives up.
+    /// Retries after a delay, or fails the turn.
     pub(crate) fn retry(
         mut self,
         work: &mut Transition<'_>,
@@ -512,8 +512,8 @@ impl TurnMachine {
         Some(self)
     }
 
-    /// The history does not fit, and whoever carried the request says that a shorter one may go instead. Once for each
-    /// time the provider has answered: a summary that does not fit either would go round in circles.
+    /// Whether to compact and retry because the history does not fit. Once per answer of the provider: if the summary
+    /// does not fit either, it would loop.
     fn may_make_room(&self, failure: &ModelFailure, retry: &Retry) -> bool {
         failure.class == FailureClass::ContextWindow
             && failure.is_retryable()
@@ -563,7 +563,7 @@ impl TurnMachine {
         self.finish(work, TurnStatus::Failed, Some(error))
     }
 
-    /// Ends what runs: the stream, the tools, the questions. What clients saw begin they see end.
+    /// Stops the stream, the tools and the questions. Every started item gets an end.
     fn stop_work(&mut self, work: &mut Transition<'_>, by: StoppedBy) {
         self.stop_nested(work, None, by);
         self.stop_shells(work, by);
@@ -654,13 +654,13 @@ impl TurnMachine {
     }
 }
 
-/// 200 ms, doubled with each try, a little different each time.
+/// 200 ms, doubled with each retry, with jitter.
 fn backoff_ms(n: u32, jitter: f64) -> i64 {
     let base = 200.0 * f64::from(2u32.saturating_pow(n.saturating_sub(1).min(16)));
     (base * jitter) as i64
 }
 
-/// Kept here so that the model's own warnings are made in one place.
+/// All warnings for the model are made here.
 pub(crate) fn warning(text: &str) -> ResponseItem {
     alone(&RuntimeWarning(text))
 }

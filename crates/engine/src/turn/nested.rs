@@ -1,5 +1,5 @@
-//! Calls that a running tool makes, such as those of a script. They are decided, recorded and shown like calls of the
-//! model. Their outputs go to the tool that made them, and not into the history.
+//! Calls that a running tool makes, such as those of a script. They are decided, recorded and shown like the model's
+//! calls. Their outputs go to that tool and not into the history.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::turn::TurnMachine;
 use crate::turn::work::Transition;
 use crate::{Step, ToolKind, Truncation};
 
-/// How many calls of scripts are open at a time.
+/// Limit of open nested calls.
 const MOST_NESTED: usize = 16;
-/// The most of one output that a script is given.
+/// Limit of one output for a script.
 const LONGEST_OUTPUT: Truncation = Truncation::Bytes(1 << 20);
 
-/// A call and the call it was made from.
+/// A call and the id of the call that made it.
 #[derive(Debug, Clone)]
 pub(crate) struct NestedCall {
     pub(crate) parent: String,
@@ -49,7 +49,7 @@ impl TurnMachine {
             Some(_) => {
                 OpenCall { call, began_ms, runner, parallel: true, active: None, output: refusal, step: None }
             }
-            // A tool that runs again after a restart makes its calls again. What they did is not done twice.
+            // A tool that runs again after a restart repeats its calls. Their effects are not repeated.
             None => self.resume_call(work, call),
         };
         open.step = self.step_in_environments_of(began_in);
@@ -60,8 +60,8 @@ impl TurnMachine {
         self.answer_nested(work);
     }
 
-    /// This turn's step in the environments of another. A script that was started in another turn stays where it began;
-    /// which tools there are, what is approved and what the sandbox allows is for this turn to say.
+    /// This turn's step with the environments of another. A script from another turn stays in its environments; tools,
+    /// approvals and sandbox are those of this turn.
     fn step_in_environments_of(&self, began_in: &Step) -> Option<Arc<Step>> {
         let Step { cwd, environments, shell, .. } = began_in;
         let is_here =
@@ -75,7 +75,7 @@ impl TurnMachine {
         (!is_here).then(|| Arc::new(there()))
     }
 
-    /// Gives the tools that made them the outputs of the calls that are over.
+    /// Sends finished outputs to the tools that made the calls.
     pub(crate) fn answer_nested(&mut self, work: &mut Transition<'_>) {
         for nested in self.nested.extract_if(.., |nested| nested.open.output.is_some()) {
             let OpenCall { call, output: Some(output), .. } = nested.open else { continue };
@@ -84,7 +84,7 @@ impl TurnMachine {
         }
     }
 
-    /// Ends the calls that were made from a call, or all there are.
+    /// Stops the nested calls of one call, or all of them.
     pub(crate) fn stop_nested(&mut self, work: &mut Transition<'_>, parent: Option<&str>, by: StoppedBy) {
         let is_meant = |nested: &mut NestedCall| parent.is_none_or(|parent| nested.parent == parent);
         let stopped: Vec<_> = self.nested.extract_if(.., is_meant).collect();

@@ -1,4 +1,4 @@
-//! The life of an operation as the record tells it.
+//! Operation records.
 
 use protocol::{
     DecisionOrigin, DynamicToolCallOutputContentItem, FileUpdateChange, ItemId, OperationDecision,
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::Proposal;
 use crate::turn::work::Transition;
 
-/// The same for the same call, before and after a restart.
+/// The id is the same before and after a restart.
 pub(crate) fn operation_id(
     work: &Transition<'_>,
     turn_id: &TurnId,
@@ -23,15 +23,15 @@ pub(crate) fn operation_id(
     }
 }
 
-/// The first thing a call does.
+/// The id of a call's first operation.
 pub fn operation_of(thread_id: &ThreadId, turn_id: &TurnId, call_id: &str) -> OperationId {
     OperationId::new(format!("{thread_id}:{turn_id}:{call_id}"))
 }
 
-/// Changes of more bytes are not kept with the operation.
+/// Larger changes are not stored with the operation.
 const MAX_CHANGES: usize = 1024 * 1024;
 
-/// The changes of a patch, for whoever decides about it when the runtime has ended.
+/// The changes of a patch, for approving it when the runtime is gone.
 fn kept_changes(item: &ThreadItem) -> Option<Vec<FileUpdateChange>> {
     let ThreadItem::FileChange { changes, .. } = item else { return None };
     let bytes: usize = changes.iter().map(|change| change.path.len() + change.diff.len()).sum();
@@ -82,12 +82,12 @@ impl Transition<'_> {
         });
     }
 
-    /// A decision of the runtime's own, by this policy.
+    /// The runtime's own decision, by this policy.
     pub(crate) fn policy(&self, name: &str) -> DecisionOrigin {
         DecisionOrigin { by: format!("policy:{name}"), decided_at_ms: self.stamp.now_ms }
     }
 
-    /// Who decided is recorded for a host alone, which can tell whether that is so.
+    /// The decider is recorded only with a host, which can verify it.
     pub(crate) fn record_decision(
         &mut self,
         operation_id: OperationId,
@@ -110,7 +110,7 @@ impl Transition<'_> {
         });
     }
 
-    /// A host keeps what was approved for the session. Elsewhere that ends with the process.
+    /// A host stores session approvals. Without a host they end with the process.
     fn kept_keys(&self, keys: &[String]) -> Option<Vec<String>> {
         (self.core.shows_operations && !keys.is_empty()).then(|| keys.to_vec())
     }

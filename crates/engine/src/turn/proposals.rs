@@ -76,10 +76,10 @@ impl TurnMachine {
         };
         let by_client = agreed || active.proposal.question.is_some();
         let decided = Decided { decision, by_client, was_asked: false, rejected_as: Ended::Declined };
-        self.carry(work, call_id, active, decided)
+        self.carry_out(work, call_id, active, decided)
     }
 
-    /// Asks whoever decides: the automatic reviewer, or a client.
+    /// Asks the automatic reviewer or a client.
     fn have_decided(&self, work: &mut Transition<'_>, call_id: &str, active: &mut ActiveProposal) {
         match self.is_assessed(work, active) {
             true => self.begin_assessment(work, call_id, active),
@@ -87,7 +87,7 @@ impl TurnMachine {
         }
     }
 
-    /// The first answer counts. One that nobody waits for has no effect.
+    /// The first answer counts. Later answers are ignored.
     pub(crate) fn on_answered(
         mut self,
         work: &mut Transition<'_>,
@@ -122,11 +122,11 @@ impl TurnMachine {
         let id = operation_id(work, &self.id, call_id, active.proposal.number);
         work.record_decision(id, decision.clone(), origin, &active.proposal);
         let decided = Decided { decision, by_client: true, was_asked: true, rejected_as };
-        self.carry(work, call_id, active, decided)
+        self.carry_out(work, call_id, active, decided)
     }
 
     /// Carries out a decision.
-    pub(crate) fn carry(
+    pub(crate) fn carry_out(
         mut self,
         work: &mut Transition<'_>,
         call_id: &str,
@@ -138,7 +138,7 @@ impl TurnMachine {
         let question = active.proposal.question.clone();
         let is_gate = matches!(question.as_deref(), Some(Question::Tool(_)));
         let is_for_tool = is_for_tool(question.as_deref(), &decision);
-        // An item that will not run has ended by the time the thread stops waiting.
+        // The item of a rejected operation ends before the thread stops waiting.
         match &decision {
             OperationDecision::Respond { success, .. } if !is_for_tool => {
                 active.end_item(work, &turn_id, Ended::of(*success));
@@ -199,7 +199,7 @@ impl TurnMachine {
         if ends_turn { self.interrupt(work) } else { Some(self) }
     }
 
-    /// Permissions that a client granted hold from now on, for the turn or for as long as the thread is loaded.
+    /// Adds granted permissions, for the turn or for as long as the thread is loaded.
     fn grant(&mut self, work: &mut Transition<'_>, granted: &PermissionsRequestApprovalResponse) {
         let PermissionsRequestApprovalResponse { permissions, scope, .. } = granted;
         match scope {
@@ -208,7 +208,7 @@ impl TurnMachine {
         }
     }
 
-    /// A call has its output without having been made.
+    /// Sets a call's output without running it.
     fn answer_call(
         mut self,
         work: &mut Transition<'_>,
@@ -224,7 +224,7 @@ impl TurnMachine {
         self.advance(work)
     }
 
-    /// Nobody waits for this call any more: its question is withdrawn, its item ends.
+    /// Stops a proposal: withdraws its question, ends its item.
     pub(crate) fn stop_proposal(&self, work: &mut Transition<'_>, call: &OpenCall, by: StoppedBy) {
         let Some(active) = &call.active else { return };
         let (mut active, call_id) = (active.clone(), &call.call.call_id);
@@ -234,7 +234,7 @@ impl TurnMachine {
                 active.end_item(work, &self.id, Ended::Declined);
             }
             ProposalStage::Begun if !self.has_started(work, call) => {
-                // Clients saw it begin. The record has nothing of it, so it has no end there.
+                // Clients saw the item start. The record has no start of it, so it gets no end there.
                 if let (Some(item), true, false) =
                     (active.proposal.item, active.item_open, active.proposal.outlives)
                 {
@@ -256,16 +256,16 @@ impl TurnMachine {
 
 pub(crate) struct Decided {
     pub(crate) decision: OperationDecision,
-    /// A client, or the reviewer in its place, said yes to this very proposal, now or for the session.
+    /// A client, or the automatic reviewer, approved this proposal, now or for the session.
     pub(crate) by_client: bool,
-    /// The thread shows that it waits for a client.
+    /// The thread's status says that it waits for a client.
     pub(crate) was_asked: bool,
     /// How the item of a rejected proposal ends.
     pub(crate) rejected_as: Ended,
 }
 
-/// Nobody waits for this call any more. An item that began with an earlier proposal and may outlive its call ends here,
-/// because nothing else will end it.
+/// Refuses a proposal that comes after its call ended. An item from an earlier proposal that may outlive the call ends
+/// here, because nothing else would end it.
 pub(crate) fn refuse_late(work: &mut Transition<'_>, turn_id: &TurnId, call_id: String, proposal: Proposal) {
     let Proposal { number, outlives, item, .. } = proposal;
     if let (true, true, Some(item)) = (outlives, number > 0, item) {

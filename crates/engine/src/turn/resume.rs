@@ -1,5 +1,5 @@
-//! Resuming a turn after a restart: an operation that started and never finished is unknown, a decided one is not asked
-//! again, a proposed one is asked again under its own id.
+//! Resuming a turn after a restart: an operation that started and never finished has an unknown outcome; a decided one
+//! is not asked about again; a proposed one is asked about again under its own id.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl TurnMachine {
         turn.notify_started(work);
         let calls = work.core.history.open_calls();
         if calls.is_empty() && turn.is_full(work) {
-            // It may have been suspended during its compaction.
+            // The turn may have been suspended during its compaction.
             turn.begin_compaction(work, AfterCompaction::Continue { keep_context: true });
             return Some(turn);
         }
@@ -68,7 +68,7 @@ impl TurnMachine {
         turn.advance(work)
     }
 
-    /// The host said no to a call and to the turn, and the process died before the turn had its end.
+    /// The host rejected the call and the turn, and the process stopped before the turn's end was recorded.
     fn was_stopped_at_gate(&self, work: &Transition<'_>, call: &ToolCall) -> bool {
         let is_gated = self.step.called(call).is_some_and(|tool| tool.gate == Gate::Ask);
         let before = self.earlier.get(&operation_id(work, &self.id, &call.call_id, 0));
@@ -81,7 +81,7 @@ impl TurnMachine {
             })
     }
 
-    /// The response that brought the calls, which is complete.
+    /// The response that contained the calls, as a completed stream.
     fn complete(&self, work: &Transition<'_>) -> Sampling {
         let ask = RequestParts {
             thread_id: &work.core.id,
@@ -99,7 +99,7 @@ impl TurnMachine {
         sampling
     }
 
-    /// By how far its last operation had come.
+    /// Resumes a call according to the state of its last operation.
     pub(crate) fn resume_call(&mut self, work: &mut Transition<'_>, call: ToolCall) -> OpenCall {
         let base = operation_id(work, &self.id, &call.call_id, 0);
         let last = self.earlier.last_of(&base).map(|(number, earlier)| (number, earlier.clone()));
@@ -117,7 +117,7 @@ impl TurnMachine {
                 Some(output_of(output))
             }
             Some((0, _)) => None,
-            // An earlier proposal of the call was carried out, so the call cannot be made again.
+            // An earlier operation of the call was carried out, so the call cannot be repeated.
             Some((number, Earlier { operation_id: id, .. })) => {
                 work.record_withdrawn(id, "an earlier attempt of the same call is known");
                 let before = operation_id(work, &self.id, &call.call_id, number - 1);

@@ -1,4 +1,4 @@
-//! A review: a turn in which a reviewer works with a history of its own. The thread's history gets the result alone.
+//! A review: a turn in which a reviewer works with its own history. The thread's history gets only the result.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::turn::work::{Aside, Transition};
 use crate::turn::{TurnKind, TurnMachine};
 use crate::{Step, tokens};
 
-/// The item that shows the result as a message.
+/// Id of the message item with the result.
 const RESULT_ITEM: &str = "review_rollout_assistant";
 
 impl TurnMachine {
@@ -52,12 +52,12 @@ impl TurnMachine {
         Some(turn)
     }
 
-    /// Both ends of a review are known by the turn they are in.
+    /// The items for start and end of a review carry the turn's id.
     fn item_id(&self) -> ItemId {
         ItemId::new(self.id.to_string())
     }
 
-    /// The thread has its own history back, with what came of the review.
+    /// Restores the thread's history and adds the review's result.
     pub(crate) fn leave_review(&mut self, work: &mut Transition<'_>, status: TurnStatus) {
         let Some(reviewer) = work.take_back() else { return };
         let answer = reviewer.items().iter().rev().find_map(|item| said_by_model(item));
@@ -88,7 +88,7 @@ fn said_by_model(item: &ResponseItem) -> Option<String> {
 }
 
 impl Transition<'_> {
-    /// A reviewer begins with an empty history.
+    /// Starts a reviewer with an empty history.
     fn set_aside(&mut self) {
         let core = &mut *self.core;
         core.aside = Some(Box::new(Aside {
@@ -100,7 +100,7 @@ impl Transition<'_> {
         }));
     }
 
-    /// Gives what the reviewer had; the tokens it used are the thread's.
+    /// Returns the reviewer's history; its tokens count for the thread.
     fn take_back(&mut self) -> Option<History> {
         let core = &mut *self.core;
         let Aside { history, usage, baseline, baseline_is_borrowed, additional } = *core.aside.take()?;

@@ -1,4 +1,4 @@
-//! Input of a turn: the user's words, and messages from outside that arrive as the output of a tool.
+//! Input of a turn: user messages, and messages from other programs, which look like tool outputs.
 
 use protocol::{ItemId, ResponseItem, RolloutRecord, ThreadItem, TurnId};
 
@@ -6,23 +6,23 @@ use crate::context::{PluginHint, SkillBody, alone, user_message};
 use crate::input::{OutsideMessage, UserText};
 use crate::turn::work::Transition;
 
-/// Ends the id of an outside message; before it is that of the input it came with.
+/// Suffix of an outside message's id, after the id of the input that it came with.
 const OUTSIDE: &str = "-outside";
 
-/// The id of the input that the outside message with this id came with.
+/// The id of the input that came with this outside message.
 pub fn said_with(outside: &ItemId) -> ItemId {
     let id = outside.as_str();
     ItemId::new(id.strip_suffix(OUTSIDE).unwrap_or(id))
 }
 
-/// A message of the user's with its item id.
+/// A user message with its item id.
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
     pub(crate) id: ItemId,
     pub(crate) text: UserText,
     /// Messages for the model right before it.
     pub(crate) beside: Vec<ResponseItem>,
-    /// Messages right after it: what hooks have to say about it.
+    /// Messages right after it: the context from hooks.
     pub(crate) after: Vec<ResponseItem>,
 }
 
@@ -33,7 +33,7 @@ impl Said {
         Self { id, text, beside, after: Vec::new() }
     }
 
-    /// The messages it becomes for the model, in order.
+    /// The messages for the model, in order.
     pub(crate) fn messages(&mut self) -> Vec<ResponseItem> {
         let mut messages = std::mem::take(&mut self.beside);
         if !self.text.shown.is_empty() {
@@ -46,7 +46,7 @@ impl Said {
         messages
     }
 
-    /// The call that nobody made and its output. Providers refuse an output without a call.
+    /// A synthetic call and its output. Providers reject an output without a call.
     fn outside_messages(&self) -> Vec<ResponseItem> {
         let Some(OutsideMessage { name, namespace, output }) = &self.text.outside else { return Vec::new() };
         let call_id = self.outside_id().to_string();
@@ -64,7 +64,7 @@ impl Said {
         ItemId::new(format!("{}{OUTSIDE}", self.id))
     }
 
-    /// The items clients see of it.
+    /// The items that clients see.
     pub(crate) fn items(&self) -> Vec<ThreadItem> {
         let mut items = Vec::new();
         if !self.text.shown.is_empty() {
@@ -76,7 +76,7 @@ impl Said {
         items
     }
 
-    /// In the record before anybody hears of it: accepted input is never lost.
+    /// Recorded before anyone is notified: accepted input is never lost.
     pub(crate) fn record(&self, work: &mut Transition<'_>, turn_id: &TurnId) {
         for item in self.items() {
             work.record(RolloutRecord::ThreadItem { turn_id: turn_id.clone(), item });

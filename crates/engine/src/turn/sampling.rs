@@ -1,4 +1,4 @@
-//! One attempt at one model request: the item being streamed and the calls it brought.
+//! One attempt at a model request: the item being streamed and the calls received.
 
 use model::{ModelFailure, PreparedRequest};
 use protocol::{ItemId, MessagePhase, ResponseItem, ThreadItem};
@@ -14,9 +14,9 @@ pub(crate) struct Sampling {
     pub(crate) request: PreparedRequest,
     pub(crate) active: Option<Active>,
     pub(crate) calls: Vec<OpenCall>,
-    /// Finished items that wait for the end of the response, where calls do.
+    /// Finished items held back until the response is complete, if `calls_wait` is set.
     pub(crate) held: Vec<ResponseItem>,
-    /// The file that holds the picture of the next item.
+    /// The image file for the next item.
     pub(crate) saved_image: Option<String>,
     pub(crate) stream: StreamState,
 }
@@ -25,11 +25,11 @@ pub(crate) struct Sampling {
 pub(crate) enum StreamState {
     Open,
     Completed,
-    /// Broken; calls it brought may still be running.
+    /// Broken; its calls may still be running.
     Broken(ModelFailure),
 }
 
-/// The item the deltas belong to.
+/// The item that receives deltas.
 #[derive(Debug, Clone)]
 pub(crate) enum Active {
     Message(ActiveMessage),
@@ -43,9 +43,9 @@ pub(crate) struct ActiveMessage {
     pub(crate) phase: Option<MessagePhase>,
     pub(crate) text: String,
     pub(crate) started: bool,
-    /// Keeps markup out of the deltas.
+    /// Removes markup from the deltas.
     pub(crate) citations: CitationFilter,
-    /// Only in plan mode.
+    /// Set in plan mode.
     pub(crate) plan: Option<ActivePlan>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct ActivePlan {
     pub(crate) splitter: PlanSplitter,
     pub(crate) text: String,
     pub(crate) started: bool,
-    /// Blank text before the first word is held back: it may be all there is beside the plan.
+    /// Blank text before the first word is held back: the message may consist of the plan alone.
     pub(crate) blank: String,
 }
 
@@ -75,7 +75,7 @@ impl Sampling {
         self.calls.iter().all(|call| call.output.is_some())
     }
 
-    /// The stream has ended and every call has its output.
+    /// The stream ended and every call has its output.
     pub(crate) fn is_done(&self) -> bool {
         !matches!(self.stream, StreamState::Open) && self.calls_are_done()
     }
@@ -94,7 +94,7 @@ impl Active {
         }
     }
 
-    /// The item with what has arrived of it, if clients have seen it begin.
+    /// The item with its content so far, if clients have seen it start.
     pub(crate) fn so_far(self) -> Option<ThreadItem> {
         match self {
             Self::Message(message) => message.started.then_some(ThreadItem::AgentMessage {
@@ -109,9 +109,9 @@ impl Active {
     }
 }
 
-/// Appends to the numbered text, making room for it.
+/// Appends to the text with this index, adding it if missing.
 pub(crate) fn append_at(texts: &mut Vec<String>, index: i64, delta: &str) {
-    // A provider's index is data: an absurd one must not make an absurd list.
+    // The index comes from the provider: a huge one must not allocate a huge list.
     let index = usize::try_from(index).unwrap_or(0).min(texts.len());
     if index == texts.len() {
         texts.push(String::new());

@@ -1,4 +1,4 @@
-//! Commands of the user's own, beside the model's work or in a turn of their own.
+//! Commands that the user runs, beside the model or in their own turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::turn::work::Transition;
 use crate::turn::{TurnKind, TurnMachine, TurnPhase};
 use crate::{Effect, Step};
 
-/// The tool that runs them. It is never offered to a model.
+/// The tool that runs them. Never offered to a model.
 pub const USER_SHELL: &str = "user_shell";
 
-/// The code of a command that was stopped or could not be run.
+/// Exit code of a command that was stopped or could not start.
 pub const NO_EXIT: i32 = -1;
 
 /// The output of a command that the user stopped.
 pub const SHELL_ABORTED: &str = "command aborted by user";
 
-/// How one ended, as the model reads it.
+/// The result of one, for the model.
 pub fn user_shell_result(exit_code: i32, duration: Duration, output: &str) -> String {
     let seconds = duration.as_secs_f64();
     format!("Exit code: {exit_code}\nDuration: {seconds:.4} seconds\nOutput:\n{output}")
@@ -68,40 +68,41 @@ impl TurnMachine {
         self.on_tool_finished(work, call_id, outcome);
         if let Some(at) = self.shells.iter().position(|shell| shell.call.call_id == call_id) {
             let shell = self.shells.remove(at);
-            self.tell_shell(shell);
-            // Shown while the model works, it is for the model to go on from. Afterwards it is for the next turn.
-            self.has_news |= self.kind == TurnKind::Regular && !self.phase.is_done();
+            self.queue_shell_result(shell);
+            // A command that ends while the model works needs another request. Afterwards its result waits for the next
+            // turn.
+            self.needs_request |= self.kind == TurnKind::Regular && !self.phase.is_done();
         }
         self.settle(work)
     }
 
-    /// The turn is done when the model is and no command of the user's runs any more.
+    /// Ends the turn when the model is done and no command of the user is running.
     pub(crate) fn settle(mut self, work: &mut Transition<'_>) -> Option<Self> {
         let at_rest = self.kind == TurnKind::Shell || self.phase.is_done();
         if !self.shells.is_empty() || !at_rest || !self.hooks.is_empty() {
             return Some(self);
         }
-        if self.queued.is_empty() && !self.has_news {
+        if self.queued.is_empty() && !self.needs_request {
             if self.must_ask_before_end(work) {
                 return Some(self);
             }
             return self.finish(work, TurnStatus::Completed, None);
         }
-        // The user spoke meanwhile, so the model goes on.
+        // There is new input, so the model continues.
         self.kind = TurnKind::Regular;
         self.await_step(work);
         Some(self)
     }
 
-    /// For the model to read with the next request.
-    fn tell_shell(&mut self, shell: OpenCall) {
+    /// Adds the command's result to the next request.
+    fn queue_shell_result(&mut self, shell: OpenCall) {
         let OpenCall { call, output: Some(output), .. } = shell else { return };
         let (ToolPayload::Custom { input: command }, FunctionCallOutputBody::Text(result)) =
             (call.payload, truncate_output(output, self.step.model.truncation))
         else {
             return;
         };
-        self.untold.push(alone(&UserShellCommand { command: &command, result: &result }));
+        self.pending_messages.push(alone(&UserShellCommand { command: &command, result: &result }));
     }
 
     pub(crate) fn stop_shells(&mut self, work: &mut Transition<'_>, by: StoppedBy) {
@@ -113,7 +114,7 @@ impl TurnMachine {
             }
             self.stop_proposal(work, &shell, by);
             if is_aborted {
-                self.tell_shell(shell);
+                self.queue_shell_result(shell);
             }
         }
     }
@@ -123,7 +124,7 @@ fn has_begun(shell: &OpenCall) -> bool {
     shell.active.as_ref().is_some_and(|active| active.stage == ProposalStage::Begun)
 }
 
-/// Sets output and item of a command that its user stopped.
+/// Sets output and item of a command that the user stopped.
 fn abort(shell: &mut OpenCall, now_ms: i64) {
     let took_ms = (now_ms - shell.began_ms).max(0);
     let duration = Duration::from_millis(took_ms.unsigned_abs());
@@ -138,7 +139,7 @@ fn abort(shell: &mut OpenCall, now_ms: i64) {
 }
 
 impl TurnPhase {
-    /// Nothing is asked of the model or of its tools.
+    /// Nothing waits for the model or its tools.
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Sampling(sampling) => sampling.is_done(),

@@ -38,7 +38,7 @@ impl TurnMachine {
         if matches!(&self.phase, TurnPhase::Compacting(compacting) if compacting.attempt == attempt) {
             return self.on_summary(work, event);
         }
-        // Events of an attempt that was given up mean nothing any more.
+        // Events of a cancelled attempt are ignored.
         let Some(mut sampling) = self.take_stream(attempt) else { return Some(self) };
         let failure = match event {
             Ok(StreamEvent::Failed(failure)) | Err(failure) => failure,
@@ -53,13 +53,13 @@ impl TurnMachine {
         if sampling.calls.is_empty() && failure.class != FailureClass::Paused {
             return self.retry(work, failure, Retry::Sampling(sampling));
         }
-        // Calls that have begun are not hidden: their outputs go into the history before anything is tried again.
+        // Calls that have started stay: their outputs go into the history before the retry.
         sampling.stream = StreamState::Broken(failure);
         self.phase = TurnPhase::Sampling(sampling);
         self.advance(work)
     }
 
-    /// Whether this attempt is the one whose events count.
+    /// Whether events of this attempt count.
     fn listens_to(&self, attempt: u64) -> bool {
         match &self.phase {
             TurnPhase::Compacting(compacting) => compacting.attempt == attempt,
@@ -142,7 +142,7 @@ impl TurnMachine {
                 self.retries = 0;
                 self.charge_goal(work, usage.as_ref());
                 work.count_tokens(&self.id, &self.step, usage);
-                self.let_go(work, sampling);
+                self.commit_held(work, sampling);
             }
             StreamEvent::Failed(_) => {}
         }
@@ -161,7 +161,7 @@ impl TurnMachine {
         }
     }
 
-    /// Told once per turn when another model answers than the one asked.
+    /// Warns once per turn if another model answers than requested.
     fn on_served_by(&mut self, work: &mut Transition<'_>, model: &str) {
         let asked = self.step.model.slug.clone();
         if self.rerouted || model.eq_ignore_ascii_case(&asked) {
@@ -184,8 +184,8 @@ impl TurnMachine {
         let active = match begun(&item) {
             ThreadItem::AgentMessage { id, phase, .. } => {
                 let plan = self.in_plan_mode().then(ActivePlan::default);
-                // In plan mode a message shows itself with its first word: there may be nothing beside the plan. What a
-                // reviewer writes is shown once it is done, and as text.
+                // In plan mode a message starts with its first word: the plan may be all there is. A reviewer's message
+                // is shown as text when it is done.
                 let started = plan.is_none() && self.kind != TurnKind::Review;
                 let citations = CitationFilter::default();
                 Active::Message(ActiveMessage { id, phase, text: String::new(), started, citations, plan })
@@ -204,7 +204,7 @@ impl TurnMachine {
         mode.is_some_and(|mode| mode.mode == protocol::ModeKind::Plan)
     }
 
-    /// Deltas outside an item have nothing to belong to.
+    /// Deltas outside an item are ignored.
     fn on_text(&mut self, work: &mut Transition<'_>, sampling: &mut Sampling, delta: String) {
         let Some(Active::Message(message)) = &mut sampling.active else { return };
         let is_empty = delta.is_empty();
@@ -224,7 +224,7 @@ impl TurnMachine {
         }
     }
 
-    /// Text that was held back because a tag could have begun with it.
+    /// Shows text that was held back because it might have started a tag.
     fn flush_text(&self, work: &mut Transition<'_>, message: &mut ActiveMessage) {
         let rest = message.citations.finish();
         if !rest.is_empty() {
@@ -274,7 +274,7 @@ impl TurnMachine {
         ItemId::new(format!("{}-plan", self.id))
     }
 
-    /// The last plan of a message is the one that counts.
+    /// The last plan of a message counts.
     fn open_plan(&self, work: &mut Transition<'_>, message: &mut ActiveMessage) {
         let Some(plan) = &mut message.plan else { return };
         plan.text.clear();
@@ -298,7 +298,7 @@ impl TurnMachine {
     fn on_done(&mut self, work: &mut Transition<'_>, sampling: &mut Sampling, item: ResponseItem) {
         if let Some(call) = call_in(&item) {
             self.close_active(work, sampling);
-            // The same call again is neither run nor kept: its first output answers both.
+            // A repeated call is neither run nor stored: the first output answers both.
             if self.seen_calls.insert(call.call_id.clone()) {
                 self.keep(work, sampling, item);
                 if !work.core.calls_wait {
@@ -308,7 +308,7 @@ impl TurnMachine {
             return;
         }
         let active = sampling.active.take();
-        // An item that ends under another id than it began with is two items.
+        // An item that ends under another id than it started with counts as two items.
         let begun_id = active.as_ref().map(|active| active.id().clone());
         let saved = sampling.saved_image.take();
         let done = shown(&item, || begun_id.clone().unwrap_or_else(|| work.ids.item()));
@@ -345,7 +345,7 @@ impl TurnMachine {
         }
     }
 
-    /// Part of the history now, or once the response is complete.
+    /// Adds the item to the history, now or when the response is complete.
     fn keep(&self, work: &mut Transition<'_>, sampling: &mut Sampling, item: ResponseItem) {
         match work.core.calls_wait {
             true => sampling.held.push(item),
@@ -353,15 +353,15 @@ impl TurnMachine {
         }
     }
 
-    /// The response is complete: what it brought counts, and its calls begin.
-    fn let_go(&self, work: &mut Transition<'_>, sampling: &mut Sampling) {
+    /// The response is complete: adds the held items to the history and starts their calls.
+    fn commit_held(&self, work: &mut Transition<'_>, sampling: &mut Sampling) {
         let held = std::mem::take(&mut sampling.held);
         let calls: Vec<_> = held.iter().filter_map(call_in).collect();
         held.into_iter().for_each(|item| work.remember(&self.id, item));
         calls.into_iter().for_each(|call| self.begin_call(work, sampling, call));
     }
 
-    /// The response broke off before anything of it counted. Its calls may come again.
+    /// The response broke off: drops the held items. Their calls may come again.
     fn drop_held(&mut self, sampling: &mut Sampling) {
         for call in std::mem::take(&mut sampling.held).iter().filter_map(call_in) {
             self.seen_calls.remove(&call.call_id);
@@ -399,7 +399,7 @@ impl TurnMachine {
         }
     }
 
-    /// Ends an item the stream left open, with what has arrived of it.
+    /// Ends an item that the stream left open, with its content so far.
     pub(crate) fn close_active(&self, work: &mut Transition<'_>, sampling: &mut Sampling) {
         let Some(mut active) = sampling.active.take() else { return };
         if let Active::Message(message) = &mut active {

@@ -1,5 +1,5 @@
-//! Suspending a turn so that this or another process can resume it: operations that wait stay proposed, results of
-//! those that ran are recorded.
+//! Suspending a turn so that this or another process can resume it: waiting operations stay proposed, results of those
+//! that ran are recorded.
 
 use protocol::{
     ItemId, OperationType, PendingOperation, PendingOperationState, ServerNotification, ToolEffects,
@@ -18,7 +18,7 @@ use crate::turn::work::Transition;
 use crate::turn::{Retry, TurnMachine, TurnPhase};
 
 impl TurnMachine {
-    /// Everything that goes on waits for a client.
+    /// Everything in progress waits for a client.
     pub(crate) fn is_pending(&self) -> bool {
         match &self.phase {
             TurnPhase::Sampling(sampling) => {
@@ -75,13 +75,13 @@ impl TurnMachine {
         }
     }
 
-    /// The turn is over for this process and for nobody else: it has no end in the record.
+    /// Ends the turn for this process only: the record gets no end.
     pub(crate) fn suspend(mut self, work: &mut Transition<'_>) {
         let pending_operations = self.pending_operations(work);
         self.stop_nested(work, None, StoppedBy::Departure);
         self.stop_shells(work, StoppedBy::Departure);
         self.stop_hooks(work);
-        self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
+        self.pending_messages.drain(..).for_each(|message| work.remember(&self.id, message));
         match std::mem::replace(&mut self.phase, TurnPhase::AwaitingStep) {
             TurnPhase::Sampling(mut sampling) => {
                 if matches!(sampling.stream, StreamState::Open) {
@@ -114,7 +114,7 @@ impl TurnMachine {
         work.effects.push(Effect::Suspended);
     }
 
-    /// Nobody is there to carry the next request, so the turn waits to be resumed.
+    /// No host is there for the next request, so the turn waits to be resumed.
     pub(crate) fn wait_for_carrier(self, work: &mut Transition<'_>, retry: &Retry) -> Option<Self> {
         if let Retry::Compacting(compacting) = retry {
             self.close_compaction(work, compacting);
@@ -123,8 +123,8 @@ impl TurnMachine {
         None
     }
 
-    /// Records an output for a call that ran, if only that it was stopped. One that waits is asked about again under the
-    /// same id.
+    /// Records an output for a call that ran, even if only that it was stopped. A waiting call is asked about again
+    /// under the same id.
     fn suspend_call(&self, work: &mut Transition<'_>, open: &OpenCall) {
         let call_id = open.call.call_id.clone();
         if let Some(output) = &open.output {
@@ -150,7 +150,7 @@ impl TurnMachine {
                         let output = open.stopped_after(work.stamp.now_ms, StoppedBy::Departure);
                         self.answered(work, open, output);
                     }
-                    // It had done nothing that has to be known, so it is made again.
+                    // It had no effects yet, so it is repeated.
                     Some(ProposalStage::Over) | None => {}
                 }
             }
@@ -158,7 +158,7 @@ impl TurnMachine {
         }
     }
 
-    /// Whether whoever keeps the record has the call's operation as started. One that has not is made again.
+    /// Whether the record's keeper has the call's operation as started. If not, the call is repeated.
     pub(crate) fn has_started(&self, work: &Transition<'_>, open: &OpenCall) -> bool {
         let number = open.active.as_ref().map_or(0, |active| active.proposal.number);
         let id = operation_id(work, &self.id, &open.call.call_id, number);

@@ -27,13 +27,13 @@ pub(crate) struct Core {
     pub(crate) history: History,
     pub(crate) usage: Option<ThreadTokenUsage>,
     pub(crate) pursuit: Option<Pursuit>,
-    /// The thread's own state, while a reviewer works with one of its own.
+    /// The thread's own state, while a reviewer works with another one.
     pub(crate) aside: Option<Box<Aside>>,
-    /// The cost of the turn under way, as far as this process has made its requests.
+    /// The cost of the running turn, as far as this process made its requests.
     pub(crate) turn_cost: Option<TurnCost>,
     pub(crate) rate_limits: Option<Box<RateLimitSnapshot>>,
     pub(crate) baseline: Option<Baseline>,
-    /// It is not in this thread's own record yet.
+    /// The baseline is not in this thread's own record yet.
     pub(crate) baseline_is_borrowed: bool,
     /// Additional context as clients last sent it.
     pub(crate) additional: AdditionalStore,
@@ -44,13 +44,13 @@ pub(crate) struct Core {
     pub(crate) agreed: HashSet<String>,
     /// Permissions that a client granted for as long as the thread is loaded.
     pub(crate) grants: GrantedPermissionProfile,
-    /// Calls begin when the response that brought them is complete.
+    /// Calls start when their response is complete.
     pub(crate) calls_wait: bool,
-    /// The lease this process works under, where there is one.
+    /// The epoch of this process's lease, if there is one.
     pub(crate) epoch: Option<u64>,
-    /// Questions carry the id and the digest of what they are about.
+    /// Questions carry their operation's id and digest.
     pub(crate) shows_operations: bool,
-    /// Clients of this thread asked for the model's items as they are.
+    /// Clients of this thread subscribed to the model's raw items.
     pub(crate) raw_events: bool,
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct Transition<'a> {
     pub(crate) stamp: Stamp,
     pub(crate) ids: IdGenerator,
     pub(crate) effects: Vec<Effect>,
-    /// Items whose beginning clients were not notified of, because a record failed.
+    /// Items whose start clients were not notified of, because a record failed.
     pub(crate) unseen: HashSet<ItemId>,
-    /// Set where the host that keeps the record is gone: the operations that it has as started.
+    /// Set if the host that keeps the record is gone: the operations it recorded as started.
     pub(crate) started_at_host: Option<HashSet<OperationId>>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Transition<'a> {
         self.effects.push(Effect::Emit(Box::new(notification)));
     }
 
-    /// Changes the facts and tells the new status if it is another.
+    /// Changes the facts and notifies clients if the status differs.
     pub(crate) fn set_status(&mut self, change: impl FnOnce(&mut Facts)) {
         let before = self.core.facts.status();
         change(&mut self.core.facts);
@@ -104,7 +104,7 @@ impl<'a> Transition<'a> {
         self.emit(ServerNotification::ThreadStatusChanged(changed));
     }
 
-    /// Puts an item into the history and the record.
+    /// Adds an item to the history and the record.
     pub(crate) fn remember(&mut self, turn_id: &TurnId, item: ResponseItem) {
         if self.core.aside.is_some() {
             return self.core.history.push(item);
@@ -122,7 +122,7 @@ impl<'a> Transition<'a> {
         }
     }
 
-    /// Becomes part of the history between two turns.
+    /// Adds an item to the history between two turns.
     pub(crate) fn note(&mut self, item: ResponseItem) {
         self.record(RolloutRecord::ResponseItem { turn_id: None, item: item.clone() });
         self.core.history.push(item);
@@ -139,13 +139,13 @@ impl<'a> Transition<'a> {
         }));
     }
 
-    /// Recorded first: once a client hears of a finished item it is there to stay.
+    /// Recorded first: a client that sees a finished item can rely on it.
     pub(crate) fn item_completed(&mut self, turn_id: &TurnId, item: ThreadItem) {
         self.record(RolloutRecord::ThreadItem { turn_id: turn_id.clone(), item: item.clone() });
         self.notify_completed(turn_id, item);
     }
 
-    /// For an item that is in the record already.
+    /// For an item that is already recorded.
     pub(crate) fn notify_completed(&mut self, turn_id: &TurnId, item: ThreadItem) {
         if self.unseen.contains(item.id()) {
             return;
@@ -160,7 +160,7 @@ impl<'a> Transition<'a> {
         }));
     }
 
-    /// Tells the model what it does not know yet of its surroundings.
+    /// Sends the model the context that it does not have yet.
     pub(crate) fn inject_context(&mut self, turn_id: &TurnId, step: &Step) {
         let messages = match &self.core.baseline {
             None => context::initial(step).messages(),
@@ -185,7 +185,7 @@ impl<'a> Transition<'a> {
         self.core.baseline_is_borrowed = false;
     }
 
-    /// Tells the model of a rule that a client agreed to. A turn that was resumed between the decision and the command has
+    /// Notifies the model of a rule that a client approved. A turn that was resumed between decision and command has
     /// this in its history already.
     pub(crate) fn notify_model_of_rule(&mut self, turn_id: &TurnId, step: &Step, prefix: &[String]) {
         let message = alone(&SavedPrefix(prefix));
@@ -195,7 +195,8 @@ impl<'a> Transition<'a> {
         self.learn_prefix(turn_id, step, prefix);
     }
 
-    /// After the model was told of a prefix that was approved: it is not told again with the next step.
+    /// Updates the baseline after the model was notified of an approved prefix, so that the next step does not send it
+    /// again.
     fn learn_prefix(&mut self, turn_id: &TurnId, step: &Step, prefix: &[String]) {
         let Some(before) = &self.core.baseline else { return };
         let mut baseline = before.clone();
@@ -205,7 +206,7 @@ impl<'a> Transition<'a> {
         }
     }
 
-    /// Adds a response's tokens and tells the sum.
+    /// Adds a response's tokens and notifies clients of the total.
     pub(crate) fn count_tokens(&mut self, turn_id: &TurnId, step: &Step, last: Option<TokenUsageBreakdown>) {
         if let Some(last) = last {
             self.charge(step, &last);
@@ -218,7 +219,7 @@ impl<'a> Transition<'a> {
         self.notify_usage(turn_id);
     }
 
-    /// Adds what a request cost that came to nothing. It says nothing about how large the history is.
+    /// Adds the cost of a failed request, which says nothing about the size of the history.
     pub(crate) fn spend_tokens(&mut self, turn_id: &TurnId, step: &Step, spent: TokenUsageBreakdown) {
         self.charge(step, &spent);
         let usage = self.usage_mut(step);
@@ -228,7 +229,7 @@ impl<'a> Transition<'a> {
         self.count_tokens(turn_id, step, None);
     }
 
-    /// Adds the price of one request to what the turn has cost.
+    /// Adds the price of one request to the turn's cost.
     fn charge(&mut self, step: &Step, used: &TokenUsageBreakdown) {
         let Some(price) = step.model.price else { return };
         let more = price.cost(used);
@@ -237,7 +238,7 @@ impl<'a> Transition<'a> {
         cost.is_estimated |= more.is_estimated;
     }
 
-    /// After the history was replaced nobody has counted it yet: estimate.
+    /// Estimates the size of a history that was replaced and not counted yet.
     pub(crate) fn estimate_tokens(&mut self, turn_id: &TurnId, step: &Step) {
         let history: i64 = self.core.history.items().iter().map(|item| estimate(item)).sum();
         let total_tokens = history + approximate_tokens(step.base_instructions.len());
@@ -246,7 +247,7 @@ impl<'a> Transition<'a> {
         self.count_tokens(turn_id, step, None);
     }
 
-    /// The provider says that the history does not fit. Counted as full, the next turn makes room first.
+    /// The provider reports that the history does not fit. It counts as full, so that the next turn compacts first.
     pub(crate) fn fill_window(&mut self, turn_id: &TurnId, step: &Step) {
         let Some(window) = step.model.usable_window() else { return };
         let usage = self.usage_mut(step);
@@ -263,7 +264,7 @@ impl<'a> Transition<'a> {
         usage
     }
 
-    /// Windows are as the latest answer has them. Credits and plan stay known: not every answer names them.
+    /// Takes the windows from the latest answer. Keeps credits and plan, which not every answer contains.
     pub(crate) fn learn_limits(&mut self, mut limits: Box<RateLimitSnapshot>) {
         if let Some(known) = self.core.rate_limits.take() {
             limits.credits = limits.credits.or(known.credits);
@@ -272,7 +273,7 @@ impl<'a> Transition<'a> {
         self.core.rate_limits = Some(limits);
     }
 
-    /// Of a reviewer, clients are told when it is done.
+    /// Not during a review: clients are notified when it is done.
     pub(crate) fn notify_usage(&mut self, turn_id: &TurnId) {
         if self.core.aside.is_some() {
             return;
@@ -292,7 +293,7 @@ impl<'a> Transition<'a> {
         }
     }
 
-    /// Estimated tokens of the next request: the provider's last count, and the items since.
+    /// Estimated tokens of the next request: the provider's last count, plus the items since.
     pub(crate) fn tokens_in_use(&self) -> i64 {
         let counted = self.core.usage.as_ref().map_or(0, |usage| usage.last.total_tokens);
         let items = self.core.history.items();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fixture, call, completed, done, message, proposal, step};
 
-/// A turn with a call whose proposal the reviewer looks at; the reviewer's request is the last one.
+/// A turn with a call whose proposal the reviewer assesses; the reviewer's request is the last one.
 fn judged() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.step = Step { approval_policy: AskForApproval::OnRequest, reviews_approvals: true, ..step() };
@@ -48,7 +48,7 @@ fn the_reviewer_is_asked_and_no_client_is() {
 }
 
 #[test]
-fn the_reviewer_reads_what_an_administrator_tells_it_before_the_question() {
+fn administrator_instructions_precede_the_question_to_the_reviewer() {
     let mut fixture = Fixture::new();
     let policy = AskForApproval::OnRequest;
     let step = Step { approval_policy: policy, reviews_approvals: true, ..step() };
@@ -85,7 +85,7 @@ fn a_clear_yes_runs_and_anything_else_does_not() {
 }
 
 #[test]
-fn a_late_answer_is_the_user_s_to_give() {
+fn the_user_is_asked_when_the_reviewer_is_late() {
     let mut fixture = judged();
     fixture.take();
     fixture.put(Input::DeadlinePassed { attempt: 2 });
@@ -98,7 +98,7 @@ fn a_late_answer_is_the_user_s_to_give() {
             "ask c1 command touch x"
         ]
     );
-    // It comes after all, and means nothing any more.
+    // The late answer is ignored.
     fixture.model(done(message("m", &verdict(0)))).model(completed(5));
     assert_eq!(fixture.take(), Vec::<String>::new());
     assert!(fixture.thread.is_pending());
@@ -118,7 +118,7 @@ fn a_stop_ends_the_review_with_the_turn() {
 }
 
 #[test]
-fn what_cannot_be_shown_whole_is_asked_about() {
+fn the_user_is_asked_about_an_action_that_is_too_long() {
     let mut fixture = Fixture::new();
     fixture.step = Step { approval_policy: AskForApproval::OnRequest, reviews_approvals: true, ..step() };
     fixture.start("u1", "go").model(done(call("c1", "update_plan", "{}"))).model(completed(10)).take();

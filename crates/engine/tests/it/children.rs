@@ -1,4 +1,4 @@
-//! The ends of child agents, as their parent hears of them: between turns, in the middle of one, and once only.
+//! The ends of child agents in their parent's history: between turns, during a turn, and only once.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn check(fixture: &mut Fixture, expected: &[&str]) {
     assert_eq!(fixture.take(), expected);
 }
 
-/// A turn whose model has called a tool that runs, with the response over.
+/// A turn with a complete response and a running tool call.
 fn called() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
@@ -50,8 +50,8 @@ fn finish_tool(fixture: &mut Fixture, outcome: ToolOutcome) {
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
 }
 
-/// A thread between turns, with a child away that the turn before began.
-fn with_child_away() -> Fixture {
+/// A thread between turns, with a child operation that the previous turn started.
+fn with_running_child() -> Fixture {
     let mut fixture = called();
     let proposal = proposal("c1", 0, false);
     fixture.put(Input::Proposed { turn_id: TurnId::new("u1"), call_id: "c1".into(), proposal });
@@ -85,7 +85,7 @@ fn between_turns_it_is_one_record_and_no_turn() {
 }
 
 #[test]
-fn in_a_turn_it_is_told_after_the_outputs_and_before_the_next_request() {
+fn within_a_turn_it_follows_the_outputs_and_precedes_the_next_request() {
     let mut fixture = called();
     fixture.put(ended("a1", json!("shutdown"))).put(ended("a2", json!({ "errored": "bad" })));
     check(&mut fixture, &[]);
@@ -94,7 +94,7 @@ fn in_a_turn_it_is_told_after_the_outputs_and_before_the_next_request() {
     fixture.captured();
     check(&mut fixture, &[NEWS, NEWS, "request 2"]);
     assert_eq!(fixture.prompt()[3..], ["function_call \"c1\"", "output \"c1\": \"ok\"", TOLD, TOLD]);
-    // Told once: the model may end the turn now.
+    // The notification was sent once: the turn may end now.
     fixture.model(done(message("m", "bye"))).model(completed(9));
     assert!(fixture.take().contains(&"finish Completed".to_owned()));
 }
@@ -117,7 +117,7 @@ fn a_turn_that_would_have_ended_makes_one_more_request() {
 }
 
 #[test]
-fn words_of_the_user_follow_what_happened_before_them() {
+fn user_messages_follow_earlier_notifications() {
     let mut fixture = called();
     fixture.put(Input::Steer(said("more"))).put(ended("a1", json!("shutdown")));
     finish_tool(&mut fixture, ToolOutcome::text("ok"));
@@ -127,7 +127,7 @@ fn words_of_the_user_follow_what_happened_before_them() {
 }
 
 #[test]
-fn a_turn_that_stops_keeps_what_it_heard() {
+fn a_stopped_turn_keeps_its_notifications() {
     for (stop, last) in [
         (Input::Interrupt, "record responseItem user: <turn_aborted>"),
         (storage_failed("full"), "finish Failed"),
@@ -148,7 +148,7 @@ fn a_turn_that_stops_keeps_what_it_heard() {
 }
 
 #[test]
-fn a_request_that_fails_for_good_leaves_the_news_for_the_next_turn() {
+fn after_a_failed_request_the_next_turn_has_the_notification() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     fixture.put(ended("a1", json!("shutdown"))).take();
@@ -160,7 +160,7 @@ fn a_request_that_fails_for_good_leaves_the_news_for_the_next_turn() {
 }
 
 #[test]
-fn a_request_that_is_made_again_stays_what_it_was_and_the_next_one_tells() {
+fn a_retried_request_is_unchanged_and_the_next_one_has_the_notification() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     let asked = fixture.last_request.clone();
@@ -175,7 +175,7 @@ fn a_request_that_is_made_again_stays_what_it_was_and_the_next_one_tells() {
 }
 
 #[test]
-fn a_compaction_the_user_asked_for_does_not_swallow_it() {
+fn a_requested_compaction_keeps_the_notification() {
     let mut fixture = Fixture::new();
     let step = Arc::new(fixture.step.clone());
     fixture.start("u1", "hi").model(done(message("m", "hello"))).model(completed(5));
@@ -192,7 +192,7 @@ fn a_compaction_the_user_asked_for_does_not_swallow_it() {
 }
 
 #[test]
-fn room_made_in_the_middle_of_a_turn_does_not_swallow_it() {
+fn a_compaction_within_a_turn_keeps_the_notification() {
     let mut fixture = Fixture::new();
     fixture.step.model.auto_compact_token_limit = Some(100);
     fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).model(completed(200));
@@ -205,7 +205,7 @@ fn room_made_in_the_middle_of_a_turn_does_not_swallow_it() {
 }
 
 #[test]
-fn a_command_of_the_users_alone_is_no_reason_to_ask_the_model() {
+fn a_turn_of_a_user_command_does_not_ask_the_model() {
     let mut fixture = Fixture::new();
     let step = Arc::new(fixture.step.clone());
     let turn_id = TurnId::new("u1");
@@ -221,7 +221,7 @@ fn a_command_of_the_users_alone_is_no_reason_to_ask_the_model() {
 }
 
 #[test]
-fn a_turn_whose_model_is_done_goes_on_when_the_command_beside_it_is() {
+fn a_turn_continues_when_the_user_command_ends_after_the_model() {
     let mut fixture = Fixture::new();
     let step = Arc::new(fixture.step.clone());
     fixture.start("u1", "hi");
@@ -238,9 +238,9 @@ fn a_turn_whose_model_is_done_goes_on_when_the_command_beside_it_is() {
     assert_eq!(fixture.completed_turns(), 1);
 }
 
-/// Two ends in the same words are told apart by the record, and by nobody else.
+/// Only the record distinguishes two ends with the same text.
 #[test]
-fn the_record_alone_knows_which_turn_of_the_child_it_was() {
+fn only_the_record_names_the_turn_of_the_child() {
     for is_running in [false, true] {
         let mut fixture = Fixture::new();
         if is_running {
@@ -269,7 +269,7 @@ fn the_record_alone_knows_which_turn_of_the_child_it_was() {
 }
 
 #[test]
-fn what_the_model_knows_already_is_not_told() {
+fn the_model_is_not_notified_twice() {
     let nothing = || ChildEnd { id: "a1".into(), turn_id: None, status: None, operation: None };
     let mut fixture = Fixture::new();
     fixture.put(Input::ChildEnded(Box::new(nothing())));
@@ -283,7 +283,7 @@ fn what_the_model_knows_already_is_not_told() {
 
 #[test]
 fn an_operation_that_goes_on_outlives_its_call_and_its_turn() {
-    let mut fixture = with_child_away();
+    let mut fixture = with_running_child();
     let trace = fixture.take();
     assert!(trace.contains(&"record operation started".to_owned()), "{trace:?}");
     assert!(trace.contains(&"record responseItem output \"c1\": \"started\"".to_owned()), "{trace:?}");
@@ -295,8 +295,8 @@ fn an_operation_that_goes_on_outlives_its_call_and_its_turn() {
 }
 
 #[test]
-fn the_end_of_one_away_is_recorded_once_and_before_the_model_is_told() {
-    let mut fixture = with_child_away();
+fn the_end_of_a_child_operation_is_recorded_once_and_before_the_notification() {
+    let mut fixture = with_running_child();
     end_turn(&mut fixture);
     fixture.put(with_operation(Some(json!({ "completed": "found it" })), "t:u1:c1"));
     check(&mut fixture, &["record operation finished", NEWS]);
@@ -306,8 +306,8 @@ fn the_end_of_one_away_is_recorded_once_and_before_the_model_is_told() {
 }
 
 #[test]
-fn one_that_ends_in_its_own_turn_is_in_the_record_at_once() {
-    let mut fixture = with_child_away();
+fn an_operation_that_ends_in_its_own_turn_is_recorded_at_once() {
+    let mut fixture = with_running_child();
     fixture.take();
     fixture.put(with_operation(Some(json!({ "completed": null })), "t:u1:c1"));
     check(&mut fixture, &["record operation finished"]);
@@ -318,9 +318,9 @@ fn one_that_ends_in_its_own_turn_is_in_the_record_at_once() {
 }
 
 #[test]
-fn one_that_was_closed_ends_in_the_record_alone() {
+fn a_closed_child_ends_only_in_the_record() {
     for in_turn in [false, true] {
-        let mut fixture = with_child_away();
+        let mut fixture = with_running_child();
         end_turn(&mut fixture);
         if in_turn {
             fixture.start("u2", "close it").take();
@@ -333,8 +333,8 @@ fn one_that_was_closed_ends_in_the_record_alone() {
 }
 
 #[test]
-fn a_stop_leaves_what_goes_on_elsewhere_alone() {
-    let mut fixture = with_child_away();
+fn an_interrupt_does_not_end_operations_of_children() {
+    let mut fixture = with_running_child();
     fixture.take();
     fixture.put(Input::Interrupt);
     assert!(fixture.take().iter().all(|line| !line.contains("operation")));
@@ -342,7 +342,7 @@ fn a_stop_leaves_what_goes_on_elsewhere_alone() {
 }
 
 #[test]
-fn another_thread_can_begin_with_what_this_one_knows() {
+fn a_fork_starts_with_the_history_and_context() {
     let mut fixture = called();
     fixture.put(ended("a1", json!("shutdown")));
     finish_tool(&mut fixture, ToolOutcome::text("ok"));
@@ -358,11 +358,11 @@ fn another_thread_can_begin_with_what_this_one_knows() {
     let mut child = Fixture::new();
     child.thread = oarlock_engine::ThreadMachine::new(seed);
     child.start("u1", "your task");
-    // The environment of both is known, so it is not sent again.
+    // The environment of both is already in the history, so it is not sent again.
     let mut expected = fixture.prompt();
     expected.push("user: your task".to_owned());
     assert_eq!(child.prompt(), expected);
-    // That it is known is in the child's own record, once.
+    // The child's own record has the context, once.
     let notes = |child: &mut Fixture| child.take().iter().filter(|line| line.contains("turnContext")).count();
     assert_eq!(notes(&mut child), 1);
     child.model(done(message("m", "bye"))).model(completed(5)).start("u2", "more");

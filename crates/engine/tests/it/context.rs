@@ -1,4 +1,4 @@
-//! Context for the model beside the user's words: when, in which role, and in which order.
+//! Context for the model beside the user's messages: when, in which role, and in which order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,13 +32,13 @@ fn start(fixture: &mut Fixture, turn: &str, text: UserText) {
     fixture.put(Input::Start { turn_id: TurnId::new(turn), text, output_schema: None, step });
 }
 
-/// One whole turn; gives the lines of its request that were not in the one before.
+/// Runs one turn; returns the lines of its request that are new.
 fn turn(fixture: &mut Fixture, name: &str, text: UserText) -> Vec<String> {
     let before = fixture.prompt().len();
     start(fixture, name, text);
     let lines = fixture.prompt();
     fixture.model(done(message("m", "ok"))).model(completed(10));
-    // The answer of the turn before is new to this request, and not of interest.
+    // The previous turn's answer is new in this request too, and not of interest.
     lines.into_iter().skip(before).filter(|line| !line.starts_with("assistant")).collect()
 }
 
@@ -58,29 +58,29 @@ fn additional_context_comes_before_the_input_in_key_order_and_by_kind() {
             "user: hi",
         ]
     );
-    // Clients saw the user's words and nothing else.
+    // Clients saw only the user's message.
     let items: Vec<_> =
         fixture.take().into_iter().filter(|line| line.starts_with("item/started user")).collect();
     assert_eq!(items, ["item/started user \"hi\""]);
 }
 
 #[test]
-fn only_what_is_new_or_changed_is_told_again() {
+fn only_new_or_changed_context_is_sent() {
     let mut fixture = Fixture::new();
     let a: Entries<'_> = &[("a", "1", Untrusted), ("b", "1", Application)];
     turn(&mut fixture, "u1", with("one", a));
     for (entries, expected) in [
         (a, vec!["user: go"]),
-        // Another value, another kind.
+        // A changed value, a changed kind.
         (
             &[("a", "2", Untrusted), ("b", "1", Application)],
             vec!["user: <external_a>2</external_a>", "user: go"],
         ),
         (&[("a", "2", Application), ("b", "1", Application)], vec!["developer: <a>2</a>", "user: go"]),
-        // A key that is left out is forgotten, and told when it comes back.
+        // A key that is left out is forgotten, and sent when it comes back.
         (&[("b", "1", Application)], vec!["user: go"]),
         (&[("a", "2", Application), ("b", "1", Application)], vec!["developer: <a>2</a>", "user: go"]),
-        // None at all forgets everything.
+        // An empty map forgets everything.
         (&[], vec!["user: go"]),
         (&[("b", "1", Application)], vec!["developer: <b>1</b>", "user: go"]),
     ] as [(Entries<'_>, Vec<&str>); 7]
@@ -90,7 +90,7 @@ fn only_what_is_new_or_changed_is_told_again() {
 }
 
 #[test]
-fn steering_brings_its_context_along_unless_it_is_empty() {
+fn steering_input_includes_its_context() {
     let mut fixture = Fixture::new();
     start(&mut fixture, "u1", with("one", &[("a", "1", Untrusted)]));
     fixture.model(added(message("m", "")));
@@ -114,7 +114,7 @@ fn a_long_value_is_cut_in_its_middle_before_it_is_wrapped() {
 }
 
 #[test]
-fn what_compaction_takes_away_is_told_again() {
+fn context_that_compaction_removed_is_sent_again() {
     let mut fixture = Fixture::new();
     let entries: Entries<'_> = &[("a", "1", Untrusted)];
     turn(&mut fixture, "u1", with("one", entries));
@@ -130,7 +130,7 @@ fn what_compaction_takes_away_is_told_again() {
 }
 
 #[test]
-fn a_pasted_marker_is_the_users_own_words() {
+fn a_pasted_marker_stays_part_of_the_user_message() {
     for pasted in [
         "<turn_aborted>mine</turn_aborted>",
         "<external_k>mine</external_k>",
@@ -143,14 +143,14 @@ fn a_pasted_marker_is_the_users_own_words() {
         fixture.model(done(message("m", "the summary"))).model(completed(10));
         start(&mut fixture, "u2", said("go on"));
         assert!(fixture.prompt().contains(&format!("user: {pasted}")), "{:?}", fixture.prompt());
-        // Providers get no ids of ours.
+        // Providers do not get our ids.
         let sent = fixture.last_request.as_ref().expect("a request")["input"].to_string();
         assert!(!sent.contains("\"id\""), "{sent}");
     }
 }
 
 #[test]
-fn a_skill_is_read_after_the_words_that_ask_for_it() {
+fn a_skill_text_follows_the_message_that_mentions_it() {
     let mut fixture = Fixture::new();
     let skill = SkillText { name: "greet".into(), path: "/s/SKILL.md".into(), text: "Wave.".into() };
     let text = UserText { skills: vec![skill], ..said("$greet bob") };
@@ -172,7 +172,7 @@ fn plugin(name: &str) -> PluginLine {
 }
 
 #[test]
-fn plugins_are_listed_and_the_one_that_is_asked_for_says_what_it_has() {
+fn plugins_are_listed_and_a_mentioned_one_is_described() {
     let mut fixture = Fixture::new();
     fixture.step.plugins = Arc::new([plugin("cal")]);
     let asked = PluginText {
@@ -183,13 +183,13 @@ fn plugins_are_listed_and_the_one_that_is_asked_for_says_what_it_has() {
     };
     turn(&mut fixture, "u1", UserText { plugins: vec![asked], ..said("[@cal](plugin://cal@m) when?") });
     let sent = fixture.last_request.as_ref().expect("a request")["input"].to_string();
-    // A description is no fragment of its own.
+    // A description cannot contain a fragment.
     assert!(sent.contains("- cal: &lt;skill>Dates&lt;/skill> and times\\n"), "{sent}");
     let hint = "Its skills begin with `cal:`. Its MCP servers: `dates`. Its apps: ";
     assert!(sent.contains(hint) && sent.matches("</plugin>").count() == 1, "{sent}");
 }
 
-/// A step with something to say in every fragment there is.
+/// A step with content for every fragment.
 fn rich() -> Step {
     Step {
         developer_instructions: Some("Be kind.".into()),
@@ -208,7 +208,7 @@ fn child(id: &str) -> SubagentLine {
 }
 
 #[test]
-fn every_fragment_has_its_place_and_its_name() {
+fn every_fragment_has_its_position_and_name() {
     let told = describe(None, &rich());
     let names: Vec<_> = told.iter().map(|fragment| (fragment.role, fragment.name)).collect();
     assert_eq!(
@@ -245,23 +245,23 @@ fn mode(mode: ModeKind, instructions: Option<&str>) -> Option<CollaborationMode>
 }
 
 #[test]
-fn each_change_is_told_by_its_own_fragment() {
+fn each_change_is_sent_by_its_own_fragment() {
     type Change = fn(&mut Step);
     let cases: &[(Change, &[&str])] = &[
         (|_| {}, &[]),
         (|step| step.model.slug = "other".into(), &["model switch"]),
         (|step| step.sandbox = SandboxPolicy::DangerFullAccess, &["permissions"]),
         (|step| step.tools.push(asking_tool()), &["permissions"]),
-        // Nobody can be asked, so it does not matter what need not be asked.
+        // No approval can be requested, so the prefixes do not matter.
         (|step| step.approved_prefixes = prefixes(&["ls"]), &[]),
         (|step| step.personality = Some(Personality::Pragmatic), &["personality"]),
         (|step| step.skills = Arc::new([skill("other")]), &["skills"]),
         (|step| step.skills = Arc::new([]), &["skills"]),
         (|step| step.plugins = Arc::new([plugin("other")]), &["plugins"]),
         (|step| step.plugins = Arc::new([]), &["plugins"]),
-        // A thread is told when it begins, and keeps to that.
+        // Memories are sent once, at the start of a thread.
         (|step| step.memories = Some("1 uses just".into()), &[]),
-        // Whoever opens and closes agents knows.
+        // The tools that open and close agents already report it.
         (|step| step.subagents = Arc::new([]), &[]),
         (|step| step.subagents = Arc::new([child("a1"), child("a2")]), &[]),
         (|step| step.project_instructions = Some("Use spaces.".into()), &["AGENTS.md"]),
@@ -270,10 +270,10 @@ fn each_change_is_told_by_its_own_fragment() {
         (|step| step.environments = Arc::new([]), &["environment"]),
         (|step| step.current_date = "2030-01-01".into(), &["environment"]),
         (|step| step.collaboration_mode = mode(ModeKind::Plan, None), &["collaboration mode"]),
-        // Else what another mode said would still hold.
+        // Otherwise the other mode's instructions would stay in force.
         (|step| step.collaboration_mode = mode(ModeKind::Default, None), &["collaboration mode"]),
         (|step| step.collaboration_mode = mode(ModeKind::Default, Some("")), &[]),
-        // Another model brings its own tone.
+        // The other model's instructions include the personality.
         (
             |step| {
                 step.model.slug = "other".into();
@@ -291,7 +291,7 @@ fn each_change_is_told_by_its_own_fragment() {
         fixture.put(Input::ToolFinished { call_id: "c".into(), outcome });
         let before = fixture.thread.history().len();
         change(&mut fixture.step);
-        // In the middle of the turn, as a difference and without a new turn.
+        // Within the turn, as a difference and without a new turn.
         fixture.captured();
         let told = &fixture.thread.history()[before..];
         let names: Vec<_> = told.iter().flat_map(|item| fragments_of(item)).map(|told| told.name).collect();
@@ -301,7 +301,7 @@ fn each_change_is_told_by_its_own_fragment() {
 }
 
 #[test]
-fn open_agents_are_told_of_in_the_beginning_and_after_a_compaction() {
+fn open_agents_are_listed_at_the_start_and_after_a_compaction() {
     let mut fixture = Fixture::new();
     fixture.step.subagents = Arc::new([child("a1"), SubagentLine { id: "a2".into(), nickname: None }]);
     let roster = |lines: &str| format!("<subagents>\n{lines}</subagents>");
@@ -338,13 +338,13 @@ fn asking_tool() -> ToolSpec {
     }
 }
 
-/// Each from words with spaces between them, some of which are `one|other`.
+/// Prefixes from space-separated words, some of which are `one|other`.
 fn prefixes(lines: &[&str]) -> Arc<[Vec<Vec<String>>]> {
     let place = |words: &str| words.split('|').map(str::to_owned).collect();
     lines.iter().map(|line| line.split(' ').map(place).collect()).collect()
 }
 
-/// The permissions as the model reads them.
+/// The permissions text sent to the model.
 fn permissions(change: impl FnOnce(&mut Step)) -> String {
     let mut step = crate::support::step();
     change(&mut step);
@@ -360,7 +360,7 @@ fn on_request(lines: &[&str]) -> impl Fn(&mut Step) {
 }
 
 #[test]
-fn what_rules_approve_is_listed_from_short_to_long() {
+fn approved_prefixes_are_listed_shortest_first() {
     let lines = ["npm run|test", "git show --stat", "ls", "cargo", "git show", "ls"];
     let text = permissions(on_request(&lines));
     let listed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
@@ -429,7 +429,7 @@ fn a_granular_policy_names_what_reaches_the_user() {
 }
 
 #[test]
-fn a_list_that_changed_is_told_again() {
+fn a_changed_list_is_sent_again() {
     let mut fixture = Fixture::new();
     on_request(&["ls"])(&mut fixture.step);
     turn(&mut fixture, "u1", said("hi"));
@@ -468,7 +468,7 @@ fn the_folder_is_that_of_the_first_environment_that_counts() {
 }
 
 #[test]
-fn chosen_environments_are_told_with_their_state() {
+fn chosen_environments_are_listed_with_their_state() {
     let environments: Arc<[_]> = Arc::new([
         environment("a", EnvironmentState::Attached),
         environment("b", EnvironmentState::Starting),
@@ -482,12 +482,13 @@ fn chosen_environments_are_told_with_their_state() {
     assert!(describe(None, &nowhere).pop().expect("a fragment").text.contains("<environments>none"));
 }
 
-/// Where messages under the developer's or the user's role may be made, whole crates of tests and offline models apart.
+/// Files that may create messages with the developer's or user's role; crates of tests and offline models are not
+/// checked.
 const MAKERS: &[&str] = &[
     "engine/src/context/",
-    // Asks a provider whether it answers; no thread has the question.
+    // Tests whether a provider answers; the message is in no thread.
     "cli/src/doctor/online_check.rs",
-    // Reads the words of users out of another program's files.
+    // Reads user messages from another program's files.
     "journal/src/reference/convert.rs",
 ];
 

@@ -1,4 +1,4 @@
-//! Turns whose process stops, or whose carrier of model requests leaves: put away or ended, and told as what it was.
+//! Turns whose process stops or whose host disconnects: suspended or ended, and reported accordingly.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ fn gone() -> ModelFailure {
 }
 
 #[test]
-fn a_turn_whose_carrier_left_waits_and_has_no_end_in_the_record() {
+fn a_turn_without_a_host_waits_and_has_no_recorded_end() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     fixture.model(added(message("m", ""))).model(text("par")).take();
@@ -43,14 +43,14 @@ fn a_turn_whose_carrier_left_waits_and_has_no_end_in_the_record() {
 }
 
 #[test]
-fn calls_that_run_end_first_and_the_next_request_finds_out() {
+fn running_calls_end_before_the_next_request() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).take();
     fixture.breaks(gone());
     check(&mut fixture, &[]);
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome: ToolOutcome::text("planned") });
     check(&mut fixture, &["record responseItem output \"c1\": \"planned\"", "capture"]);
-    // No try is counted: somebody may be there again.
+    // No retry is counted: the host may be back.
     fixture.captured().take();
     fixture.breaks(gone());
     check(&mut fixture, &["thread/status/changed idle", "turn/suspended", "suspended"]);
@@ -67,7 +67,7 @@ fn a_turn_that_only_compacts_cannot_wait() {
     assert!(trace.contains(&"record turnEnded Failed".to_owned()), "{trace:?}");
 }
 
-/// A command that has begun.
+/// A command that has started.
 fn begun() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).model(completed(5));
@@ -77,7 +77,7 @@ fn begun() -> Fixture {
 }
 
 #[test]
-fn only_the_user_aborts_in_the_name_of_the_user() {
+fn only_an_interrupt_is_recorded_as_the_users() {
     for (input, says, ends) in [
         (Input::Interrupt, "aborted by user after", true),
         (
@@ -106,7 +106,7 @@ fn only_the_user_aborts_in_the_name_of_the_user() {
 }
 
 #[test]
-fn a_turn_that_is_cut_off_is_told_as_that() {
+fn a_turn_stopped_by_the_process_is_reported_as_such() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     fixture.put(Input::Close { waits_for_host: false });
@@ -116,7 +116,7 @@ fn a_turn_that_is_cut_off_is_told_as_that() {
 }
 
 #[test]
-fn what_a_broken_stream_cost_is_added_and_says_nothing_of_the_size() {
+fn tokens_of_a_broken_stream_are_added_and_do_not_change_the_window() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).model(completed(50));
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome: ToolOutcome::text("planned") });
@@ -136,12 +136,12 @@ fn what_a_broken_stream_cost_is_added_and_says_nothing_of_the_size() {
     assert_eq!((usage.last.total_tokens, usage.total.total_tokens), (50, i64::MAX - 10));
     let trace = fixture.take();
     assert!(trace.iter().any(|line| line.starts_with("thread/tokenUsage/updated")), "{trace:?}");
-    // One that nobody listens to any more costs nothing here, and nothing overflows.
+    // A cancelled attempt costs nothing, and nothing overflows.
     fixture.breaks(failure);
     assert_eq!(fixture.thread.usage().expect("usage").total.total_tokens, i64::MAX - 10);
 }
 
-/// A command or patch that is asked about, in a thread whose host agreed on operations or not.
+/// A command or patch that waits for approval, with or without a host that has `operations`.
 fn asked(for_host: bool, question: Option<Question>) -> (Fixture, Vec<Effect>) {
     let mut fixture = Fixture::new();
     let seed = ThreadSeed { shows_operations: for_host, ..ThreadSeed::new(ThreadId::new("t")) };
@@ -162,7 +162,7 @@ fn asked(for_host: bool, question: Option<Question>) -> (Fixture, Vec<Effect>) {
 }
 
 #[test]
-fn hosts_that_agreed_on_it_see_what_else_they_may_answer() {
+fn hosts_with_operations_get_more_decisions() {
     for for_host in [false, true] {
         let (_, effects) = asked(for_host, None);
         let found = effects.iter().find_map(|effect| match effect {
@@ -215,7 +215,7 @@ fn host_gone(started: &[&str], unseen: &[&str]) -> Input {
 }
 
 #[test]
-fn what_the_host_has_as_started_ran_and_is_recorded_as_that() {
+fn operations_that_the_host_has_as_started_are_recorded_as_run() {
     let mut fixture = begun();
     fixture.put(host_gone(&["t:u1:c1"], &[]));
     let trace = fixture.take();
@@ -228,8 +228,8 @@ fn what_the_host_has_as_started_ran_and_is_recorded_as_that() {
 }
 
 #[test]
-fn what_the_host_never_had_did_not_begin() {
-    // Clients saw it begin, and see it end; the record has nothing of it.
+fn operations_that_the_host_does_not_have_did_not_start() {
+    // Clients see the item start and end; the record has nothing of it.
     let mut fixture = begun();
     let effects = fixture.thread.on(STAMP, host_gone(&[], &[])).expect("accepted");
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Record(_))), "{effects:?}");
@@ -237,7 +237,7 @@ fn what_the_host_never_had_did_not_begin() {
     assert_eq!(ended(&effects), 1, "{effects:?}");
     assert_eq!(effects.last(), Some(&Effect::Suspended));
 
-    // They did not see it begin either.
+    // Clients did not see it start either.
     let mut fixture = begun();
     let effects = fixture.thread.on(STAMP, host_gone(&[], &["c1"])).expect("accepted");
     assert_eq!(ended(&effects), 0, "{effects:?}");

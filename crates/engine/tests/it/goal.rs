@@ -1,4 +1,4 @@
-//! Goals from outside: when turns begin for one, and how it stands when they end.
+//! Goals: when turns start for one, and its status when they end.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn status(fixture: &Fixture) -> ThreadGoalStatus {
 }
 
 #[test]
-fn a_goal_is_recorded_told_and_worked_on_and_the_end_of_a_turn_asks_for_the_next() {
+fn a_goal_is_recorded_and_notified_and_starts_turn_after_turn() {
     let mut fixture = working(None);
     assert_eq!(
         fixture.take()[..5],
@@ -49,7 +49,7 @@ fn a_goal_is_recorded_told_and_worked_on_and_the_end_of_a_turn_asks_for_the_next
     assert_eq!(fixture.take().last().map(String::as_str), Some("pursue"));
     go_on(&mut fixture, "g2");
     assert_eq!(fixture.thread.active_turn(), Some(&TurnId::new("g2")));
-    // Late or twice: there is a turn already.
+    // Late or duplicate: a turn already runs.
     go_on(&mut fixture, "g3");
     assert_eq!(fixture.thread.active_turn(), Some(&TurnId::new("g2")));
     fixture.model(done(call("c1", "update_plan", "{}"))).model(completed(10));
@@ -63,7 +63,7 @@ fn a_goal_is_recorded_told_and_worked_on_and_the_end_of_a_turn_asks_for_the_next
 }
 
 #[test]
-fn how_a_turn_ends_decides_whether_the_goal_goes_on() {
+fn the_end_of_a_turn_decides_the_status_of_the_goal() {
     let failure = || model::ModelFailure::new(model::FailureClass::InvalidRequest, "no");
     for (input, expected) in [
         (Input::Interrupt, ThreadGoalStatus::Paused),

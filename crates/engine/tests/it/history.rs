@@ -60,13 +60,13 @@ fn an_output_without_a_call_before_it_is_left_out() {
     let found = json!({ "type": "tool_search_output", "call_id": "t", "status": "completed",
         "execution": "client", "tools": [] });
     check(&[custom_output, found, function_output("f", "ok")], &[]);
-    // It came before its call, which then has none.
+    // The output came before its call, which then has none.
     let (late, missing) = (function_output("s", "early"), shell("s"));
     check(&[late, missing.clone()], &[missing]);
 }
 
 #[test]
-fn what_only_the_record_needs_is_not_sent() {
+fn fields_only_for_the_record_are_not_sent() {
     let ghost = json!({ "type": "ghost_snapshot", "ghost_commit": { "id": "a", "parent": null,
         "preexisting_untracked_files": [], "preexisting_untracked_dirs": [] } });
     check(&[ghost], &[]);
@@ -82,7 +82,7 @@ fn what_only_the_record_needs_is_not_sent() {
 }
 
 #[test]
-fn ids_of_the_provider_are_forgotten_and_those_of_the_user_kept() {
+fn provider_ids_are_removed_and_user_message_ids_kept() {
     let with_id = |mut item: Value| {
         item["id"] = json!("p1");
         item

@@ -50,7 +50,7 @@ fn a_prompt_is_recorded_when_hooks_let_it_through() {
 }
 
 #[test]
-fn a_blocked_prompt_leaves_nothing_but_what_the_hooks_say() {
+fn a_blocked_prompt_leaves_only_the_context_of_the_hooks() {
     for decision in [block("no"), HookDecision::Stop] {
         let mut fixture = fixture(true, false);
         fixture.start("u1", "hi");
@@ -104,7 +104,7 @@ fn a_turn_ends_when_hooks_agree() {
     fixture.model(done(message("m2", "really"))).model(completed(20));
     let effects = fixture.take();
     assert_eq!(effects.last().map(String::as_str), Some("hooks hooks:u1:2 stop true Some(\"really\")"));
-    // The user speaks while they run: the model hears it before the turn ends.
+    // The user sends a message while they run: the model gets it before the turn ends.
     fixture.step.hooks.stop = true;
     fixture.put(Input::Steer(said("wait")));
     fixture.put(finished("hooks:u1:2", &[], HookDecision::Proceed));

@@ -1,6 +1,6 @@
-//! Whatever happens in whatever order: one end per turn, every started item completed, deltas inside their item, nothing
-//! told before it is recorded, no effect after the end, and the same inputs give the same effects. The fixture checks
-//! all of this on every effect; here the order is left to chance.
+//! Random orders of events: one end per turn, every started item completed, deltas inside their item, no notification
+//! before its record, no effect after the end, and the same inputs give the same effects. The fixture checks all of
+//! this on every effect.
 
 use std::sync::Arc;
 
@@ -94,7 +94,7 @@ fn model_event(kind: u8) -> StreamEvent {
     }
 }
 
-/// A call of the model's, or the last command of the user's.
+/// A call of the model, or the user's last command.
 fn any_call(id: u8) -> String {
     if id >= 192 { format!("long{}", id % 4) } else { format!("c{}", id % 4) }
 }
@@ -113,7 +113,7 @@ fn reply(kind: u8) -> Result<Reply, String> {
     Ok(Reply::Command(decision.into()))
 }
 
-/// Of a child that is here, or of one away whose operation goes on.
+/// The end of a child here, or of one elsewhere with a running operation.
 fn child_end(fixture: &Fixture, kind: u8) -> ChildEnd {
     let operation = fixture.away().filter(|_| kind >= 96).map(|id| OperationEnd {
         operation_id: OperationId::new(id),
@@ -128,7 +128,7 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
     let turn_id = TurnId::new(format!("u{number}"));
     let step = Arc::new(fixture.step.clone());
     let input = match one {
-        // A turn in which everything waits is suspended, and goes on in another thread than this one.
+        // A turn in which everything waits is suspended, and is resumed in another thread than this one.
         Move::CutOff if fixture.thread.is_pending() => return,
         Move::Start => Input::Start { turn_id, text: said("go"), output_schema: None, step },
         Move::Compact => Input::Compact { turn_id, step },
@@ -172,7 +172,7 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
         Move::ChildEnds(kind) => Input::ChildEnded(Box::new(child_end(fixture, kind))),
         Move::Proposes(id, asks) => {
             let call_id = any_call(id);
-            // Tools count their proposals, and wait for each.
+            // Tools number their proposals, and wait for each.
             let number = if fixture.shows(&call_id) { u32::try_from(number).expect("few") } else { 0 };
             let proposal = proposal(&call_id, number, asks);
             if !fixture.may_propose(&call_id) {
@@ -200,7 +200,7 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
         Move::Woken => Input::Woken,
         Move::StorageFails => storage_failed("full"),
     };
-    // A refusal is a fine answer; the fixture has checked that it changed nothing it watches.
+    // Refusals are fine; the fixture has checked that nothing changed.
     let before = fixture.thread.history().len();
     if fixture.on(input).is_err() {
         assert_eq!(fixture.thread.history().len(), before);
@@ -224,7 +224,7 @@ fn assert_paired(fixture: &Fixture) {
     assert_eq!(calls, outputs);
 }
 
-/// Unless `PROPTEST_CASES` says otherwise; `scripts/figures` plays 3,000.
+/// Overridden by `PROPTEST_CASES`; `scripts/figures` runs 3,000.
 const CASES: u32 = 600;
 
 fn config() -> ProptestConfig {

@@ -1,4 +1,4 @@
-//! Numbers that decide: how long a retry waits, how often there is one, and when a window is full.
+//! Limits: the delay of a retry, the number of retries, and when a window is full.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Fixture, call, completed, done, event, message};
 
-/// How long the turn waits after its stream broke, in milliseconds; `None` when it does not try again.
+/// The turn's delay after a broken stream, in milliseconds; `None` when it does not retry.
 fn pause(fixture: &mut Fixture, failure: ModelFailure) -> Option<i64> {
     let attempt = fixture.attempt;
     let effects = fixture.on(Input::Model { attempt, event: Err(failure) }).expect("accepted");
@@ -34,7 +34,7 @@ fn each_retry_waits_twice_as_long_as_the_one_before() {
         let found = pause(&mut fixture, ModelFailure::stream("gone")).expect("it is tried again") as f64;
         let (least, most) = (expected * 0.9 - 1.0, expected * 1.1 + 1.0);
         assert!((least..=most).contains(&found), "try {number}: {found} is not about {expected}");
-        // No try waits longer than the seventeenth.
+        // From the seventeenth on, the delay stays the same.
         expected = (expected * 2.0_f64).min(200.0 * 65_536.0);
         wake(&mut fixture);
     }
@@ -63,7 +63,7 @@ fn a_pause_that_the_provider_asks_for_is_kept_exactly() {
 }
 
 #[test]
-fn what_cannot_help_is_not_tried_again() {
+fn permanent_failures_are_not_retried() {
     for class in [FailureClass::Quota, FailureClass::InvalidRequest, FailureClass::Unauthorized] {
         let mut fixture = Fixture::new();
         fixture.start("u1", "hi");
@@ -80,7 +80,7 @@ fn a_model_without_retries_has_none() {
     assert_eq!(pause(&mut fixture, ModelFailure::stream("gone")), None);
 }
 
-/// Whether the next turn begins with a summary, after a response of this many tokens.
+/// Whether the next turn starts with a summary, after a response of this many tokens.
 fn compacts_after(total: i64, change: impl FnOnce(&mut ModelInfo)) -> bool {
     let mut fixture = Fixture::new();
     change(&mut fixture.step.model);
@@ -91,7 +91,7 @@ fn compacts_after(total: i64, change: impl FnOnce(&mut ModelInfo)) -> bool {
 
 #[test]
 fn a_window_is_full_at_nine_tenths() {
-    // Newer items are estimated on top, and there are none: the turn's own words come after the check.
+    // Newer items would be estimated on top, and there are none: the turn's own message comes after the check.
     let window = |model: &mut ModelInfo| model.context_window = Some(10_000);
     assert!(!compacts_after(8_999, window));
     assert!(compacts_after(9_000, window));
@@ -114,7 +114,7 @@ fn a_lower_limit_counts_and_a_higher_one_does_not() {
 }
 
 #[test]
-fn what_came_since_the_last_response_counts_too() {
+fn items_since_the_last_response_count_too() {
     let fills = |bytes: usize| {
         let mut fixture = Fixture::new();
         fixture.step.model.context_window = Some(10_000);
@@ -123,7 +123,7 @@ fn what_came_since_the_last_response_counts_too() {
         fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
         fixture.take().iter().any(|line| line.contains("compaction"))
     };
-    // A thousand tokens are missing, which are about four thousand bytes with what surrounds them.
+    // A thousand tokens are missing, which are about four thousand bytes with their JSON.
     assert!(!fills(3_900));
     assert!(fills(4_000));
 }
@@ -185,7 +185,7 @@ fn another_failure_does_not_fill_the_window() {
 }
 
 #[test]
-fn a_turn_that_is_resumed_with_a_full_window_makes_room_first() {
+fn a_resumed_turn_with_a_full_window_compacts_first() {
     for (total, compacts) in [(9_000, true), (8_000, false)] {
         let mut fixture = Fixture::new();
         fixture.step.model.context_window = Some(10_000);

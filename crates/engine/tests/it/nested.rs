@@ -124,13 +124,13 @@ fn a_call_of_a_clients_tool_is_asked_of_the_client() {
 }
 
 #[test]
-fn what_cannot_be_called_is_answered_at_once() {
+fn impossible_calls_are_answered_at_once() {
     let mut fixture = running();
     let effects = nested(&mut fixture, "c1", "c1-tool-0", "nope");
     assert_eq!(answers(&effects)[0].1, "unsupported call: nope");
     let effects = nested(&mut fixture, "gone", "gone-tool-0", "update_plan");
     assert_eq!(answers(&effects)[0].1, "the call it was made from is over");
-    // A name that a call of the turn has is not taken over.
+    // An id that the turn already uses is refused.
     let effects = nested(&mut fixture, "c1", "c1", "update_plan");
     assert_eq!(answers(&effects)[0].1, "the call it was made from is over");
     for number in 0..16 {
@@ -204,7 +204,7 @@ fn a_search_of_the_provider_is_answered_in_its_own_form() {
 }
 
 #[test]
-fn what_a_search_of_the_provider_found_can_be_called_and_is_not_listed() {
+fn tools_found_by_a_provider_search_can_be_called_and_are_not_listed() {
     for searches in [true, false] {
         let mut step = crate::support::step();
         let mut tool = step.tools[0].clone();

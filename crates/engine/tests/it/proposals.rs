@@ -1,4 +1,4 @@
-//! Proposals of tools: shown, decided, recorded, and only then done.
+//! Proposals of tools: shown, decided, recorded, and only then carried out.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn finish(fixture: &mut Fixture, call_id: &str) {
 const BEGINS: &[&str] = &["record operation started", "record threadItem command InProgress"];
 
 #[test]
-fn what_the_policy_allows_is_recorded_before_it_runs() {
+fn a_command_that_the_policy_allows_is_recorded_before_it_runs() {
     let mut fixture = called(&["c1"]);
     propose(&mut fixture, "c1", 0, false);
     check(
@@ -73,7 +73,7 @@ fn what_the_policy_allows_is_recorded_before_it_runs() {
     );
 }
 
-/// A question of a server in the middle of a call.
+/// A question of an MCP server during a call.
 fn elicit(fixture: &mut Fixture, number: u32) {
     let asked = json!({"threadId": "t", "turnId": "u1", "serverName": "s", "mode": "form", "_meta": null,
         "message": "sure?", "requestedSchema": {"type": "object", "properties": {}}});
@@ -120,7 +120,7 @@ fn a_question_beside_a_call_ends_with_it() {
 }
 
 #[test]
-fn a_client_sees_what_will_run_before_it_says_yes() {
+fn a_client_sees_the_command_before_it_is_asked() {
     let mut fixture = called(&["c1"]);
     propose(&mut fixture, "c1", 0, true);
     check(
@@ -143,7 +143,7 @@ fn a_client_sees_what_will_run_before_it_says_yes() {
             "decide c1 0 run agreed=true",
         ],
     );
-    // An answer counts once.
+    // Only the first answer counts.
     fixture.answer("c1", decided(Decision::Cancel));
     check(&mut fixture, &[]);
 }
@@ -163,7 +163,7 @@ fn another_command_is_proposed_in_its_place() {
 }
 
 #[test]
-fn a_response_takes_the_place_of_the_run() {
+fn a_response_replaces_the_run() {
     let mut fixture = called(&["c1"]);
     propose(&mut fixture, "c1", 0, true);
     fixture.take();
@@ -184,7 +184,7 @@ fn a_response_takes_the_place_of_the_run() {
 }
 
 #[test]
-fn a_no_ends_the_item_once_and_the_turn_goes_on() {
+fn a_rejection_ends_the_item_once_and_the_turn_continues() {
     for (reply, status) in [
         (decided(Decision::Decline), "Declined"),
         (decided(Decision::AcceptWithCommandOverride { command: vec![] }), "Declined"),
@@ -251,7 +251,7 @@ fn an_interrupt_withdraws_the_question_and_nothing_runs() {
 }
 
 #[test]
-fn a_yes_for_the_session_is_not_asked_for_again() {
+fn an_approval_for_the_session_is_not_requested_again() {
     let mut fixture = called(&["c1", "c2"]);
     propose(&mut fixture, "c1", 0, true);
     fixture.answer("c1", decided(Decision::AcceptForSession)).take();
@@ -262,7 +262,7 @@ fn a_yes_for_the_session_is_not_asked_for_again() {
 }
 
 #[test]
-fn a_saved_prefix_is_told_to_the_model() {
+fn the_model_is_notified_of_a_saved_prefix() {
     let mut fixture = called(&["c1"]);
     propose(&mut fixture, "c1", 0, true);
     fixture.take();
@@ -273,13 +273,13 @@ fn a_saved_prefix_is_told_to_the_model() {
         trace.contains(&"record responseItem developer: Approved command prefix saved:".to_owned()),
         "{trace:?}"
     );
-    // A crash at any point leaves either a decision that is carried out again, or the rule.
+    // A crash at any point leaves either a decision that is carried out again, or the saved rule.
     let at = |wanted: &str| trace.iter().position(|line| line == wanted).expect("it happens");
     let (decided, saved) = (at("record operation decided"), at("save rule touch a b"));
     assert!(decided < saved && saved < at("record operation started"), "{trace:?}");
 }
 
-/// A client cannot make a rule of its own: it is a yes for once.
+/// A client cannot make up a rule: the answer counts as a single approval.
 #[test]
 fn a_prefix_that_was_not_offered_is_not_saved() {
     let others: [&[&str]; 6] =
@@ -303,7 +303,7 @@ fn a_prefix_that_was_not_offered_is_not_saved() {
 }
 
 #[test]
-fn a_saved_prefix_is_not_told_a_second_time_by_the_list() {
+fn a_saved_prefix_is_not_sent_again_with_the_list() {
     let mut fixture = Fixture::new();
     fixture.step.approval_policy = AskForApproval::OnRequest;
     fixture.start("u1", "hi");
@@ -321,7 +321,7 @@ fn a_saved_prefix_is_not_told_a_second_time_by_the_list() {
 }
 
 #[test]
-fn a_second_try_is_decided_again_under_the_same_item() {
+fn a_retry_is_decided_again_under_the_same_item() {
     let mut fixture = called(&["c1"]);
     propose(&mut fixture, "c1", 0, false);
     fixture.take();
@@ -342,7 +342,7 @@ fn a_second_try_is_decided_again_under_the_same_item() {
 }
 
 #[test]
-fn grants_reach_the_calls_that_follow_and_no_further_than_asked() {
+fn grants_apply_to_later_calls_as_far_as_requested() {
     let mut fixture = called(&["c1"]);
     let mut asks = proposal("c1", 0, false);
     let question = json!({
@@ -373,7 +373,7 @@ fn grants_reach_the_calls_that_follow_and_no_further_than_asked() {
 }
 
 #[test]
-fn what_must_run_alone_waits_and_holds_up_those_after_it() {
+fn a_call_that_must_run_alone_waits_and_delays_later_calls() {
     let mut fixture = Fixture::new();
     fixture.step.tools[1].kind = oarlock_engine::ToolKind::Builtin;
     fixture.step.tools[1].parallel = false;
@@ -413,7 +413,7 @@ fn a_thousand_calls_run_a_few_at_a_time() {
 }
 
 #[test]
-fn a_command_of_the_users_own_is_a_turn_when_none_runs() {
+fn a_user_command_is_a_turn_when_none_runs() {
     let mut fixture = Fixture::new();
     let step = Arc::new(fixture.step.clone());
     let turn_id = TurnId::new("u1");
@@ -436,7 +436,7 @@ fn a_command_of_the_users_own_is_a_turn_when_none_runs() {
 }
 
 #[test]
-fn beside_the_models_work_it_waits_to_be_told_and_holds_the_turn_open() {
+fn a_user_command_beside_the_model_keeps_the_turn_open() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "go");
     let step = Arc::new(fixture.step.clone());
@@ -450,7 +450,7 @@ fn beside_the_models_work_it_waits_to_be_told_and_holds_the_turn_open() {
 }
 
 #[test]
-fn shown_while_the_model_works_it_is_for_the_model_to_go_on_from() {
+fn a_user_command_that_ends_while_the_model_works_causes_a_request() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "go");
     let step = Arc::new(fixture.step.clone());
@@ -466,7 +466,7 @@ fn shown_while_the_model_works_it_is_for_the_model_to_go_on_from() {
 }
 
 #[test]
-fn a_command_of_the_users_own_that_is_interrupted_says_so_to_everybody() {
+fn an_interrupted_user_command_is_reported_to_clients_and_model() {
     let mut fixture = Fixture::new();
     let step = Arc::new(fixture.step.clone());
     let turn_id = TurnId::new("u1");

@@ -1,4 +1,4 @@
-//! Turns that a restart cut off, taken up by the rules of what was recorded; and calls that wait for the host.
+//! Turns that a restart interrupted, resumed from the record; and calls that wait for the host.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn user(text: &str) -> ResponseItem {
     item(json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] }))
 }
 
-/// A thread whose process died after the model had made these calls, which nobody has answered.
+/// A thread whose process stopped after the model made these calls, all unanswered.
 fn cut_off(calls: &[(&str, &str)]) -> Fixture {
     let mut fixture = Fixture::new();
     let calls = calls.iter().map(|(id, name)| item(call(id, name, "{}")));
@@ -62,7 +62,7 @@ fn propose(fixture: &mut Fixture) {
 }
 
 #[test]
-fn a_turn_without_open_calls_goes_on_with_the_next_request() {
+fn a_turn_without_open_calls_continues_with_the_next_request() {
     let mut fixture = cut_off(&[]);
     resume(&mut fixture, vec![]);
     check(&mut fixture, &[BEGINS[0], BEGINS[1], BEGINS[2], "capture"]);
@@ -71,7 +71,7 @@ fn a_turn_without_open_calls_goes_on_with_the_next_request() {
 }
 
 #[test]
-fn what_was_accepted_and_not_yet_told_is_told() {
+fn accepted_input_that_was_not_sent_is_sent() {
     let mut fixture = cut_off(&[]);
     let step = Arc::new(fixture.step.clone());
     let said = vec![(ItemId::new("s1"), said("and that"))];
@@ -81,7 +81,7 @@ fn what_was_accepted_and_not_yet_told_is_told() {
 }
 
 #[test]
-fn a_call_that_never_began_is_made() {
+fn a_call_that_never_started_is_run() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     resume(&mut fixture, vec![]);
     check(&mut fixture, &[BEGINS[0], BEGINS[1], BEGINS[2], "run c1 update_plan"]);
@@ -100,7 +100,7 @@ fn a_call_that_waits_is_asked_about_again_and_recorded_once() {
 }
 
 #[test]
-fn what_would_happen_now_is_what_is_decided_about() {
+fn a_changed_operation_needs_a_new_decision() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     let decided =
         EarlierState::Decided(OperationDecision::Approve { scope: None, execpolicy_amendment: None });
@@ -159,7 +159,7 @@ fn approved_with(rule: &[&str]) -> EarlierState {
 }
 
 #[test]
-fn a_rule_that_was_agreed_to_is_still_saved_and_the_model_told_once() {
+fn an_approved_rule_is_still_saved_and_the_model_notified_once() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     resume(&mut fixture, vec![earlier("c1", approved_with(&["touch", "a b"]))]);
     fixture.take();
@@ -170,7 +170,7 @@ fn a_rule_that_was_agreed_to_is_still_saved_and_the_model_told_once() {
     assert_eq!(trace.last().map(String::as_str), Some("decide c1 0 run agreed=true"));
     assert_eq!(told(&trace), 1, "{trace:?}");
 
-    // The process died after the model's history had it.
+    // The process stopped after the history was written.
     let history = fixture.thread.history().iter().map(|item| (**item).clone()).collect();
     let mut fixture = Fixture::new();
     fixture.thread = ThreadMachine::new(ThreadSeed {
@@ -197,7 +197,7 @@ fn a_rule_that_the_question_did_not_offer_is_no_rule() {
 }
 
 #[test]
-fn what_began_and_never_ended_is_unknown_and_not_run() {
+fn an_operation_without_an_end_is_unknown_and_not_run_again() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     resume(&mut fixture, vec![earlier("c1", EarlierState::Started { attempt: 1 })]);
     check(
@@ -217,7 +217,7 @@ fn what_began_and_never_ended_is_unknown_and_not_run() {
 }
 
 #[test]
-fn an_unknown_outcome_is_tried_again_only_when_that_was_decided() {
+fn an_unknown_outcome_is_retried_only_by_a_decision() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     resume(&mut fixture, vec![earlier("c1", EarlierState::Again { attempt: 1 })]);
     fixture.take();
@@ -348,7 +348,7 @@ fn an_unknown_outcome_that_was_settled_is_not_run_again_when_the_call_would_do_s
 }
 
 #[test]
-fn what_the_host_decided_about_a_gate_is_done_without_asking_again() {
+fn a_decided_gate_is_not_asked_about_again() {
     let text = DynamicToolCallOutputContentItem::InputText { text: "no need".into() };
     let respond = OperationDecision::Respond { content_items: vec![text], success: true };
     let replace = OperationDecision::Replace { command: None, arguments: Some(json!({ "a": 2 })) };
@@ -366,7 +366,7 @@ fn what_the_host_decided_about_a_gate_is_done_without_asking_again() {
             EarlierState::Decided(no(false)),
             &["record responseItem output \"c1\": \"the call was refused", "capture"],
         ),
-        // It ended the turn, whether or not the process lived to record that.
+        // The decision ended the turn, whether or not the process could still record that.
         (
             EarlierState::Decided(no(true)),
             &[
@@ -405,8 +405,8 @@ fn a_closed_tool_is_not_called() {
     assert_eq!(trace.iter().filter(|line| line.contains("the call was refused")).count(), 2);
 }
 
-/// Calls begin when their response is complete.
-fn patient() -> Fixture {
+/// A thread in which calls start when their response is complete.
+fn waiting_for_responses() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.thread =
         ThreadMachine::new(ThreadSeed { calls_wait: true, ..ThreadSeed::new(ThreadId::new("t")) });
@@ -416,7 +416,7 @@ fn patient() -> Fixture {
 
 #[test]
 fn nothing_runs_before_the_response_is_complete() {
-    let mut fixture = patient();
+    let mut fixture = waiting_for_responses();
     fixture.model(done(call("c1", "update_plan", "{}"))).model(done(message("m", "and")));
     let trace = fixture.take();
     assert!(!trace.iter().any(|line| line.starts_with("run") || line.contains("responseItem")), "{trace:?}");
@@ -433,8 +433,8 @@ fn nothing_runs_before_the_response_is_complete() {
 }
 
 #[test]
-fn of_a_response_that_breaks_off_nothing_is_kept_and_its_calls_may_come_again() {
-    let mut fixture = patient();
+fn a_response_that_breaks_off_is_dropped_and_its_calls_may_come_again() {
+    let mut fixture = waiting_for_responses();
     fixture.model(done(call("c1", "update_plan", "{}")));
     fixture.breaks(model::ModelFailure::stream("lost"));
     fixture.put(Input::Woken);
@@ -445,7 +445,7 @@ fn of_a_response_that_breaks_off_nothing_is_kept_and_its_calls_may_come_again() 
 }
 
 #[test]
-fn a_turn_that_is_put_away_keeps_what_ran_and_what_waits() {
+fn a_suspended_turn_keeps_results_and_waiting_operations() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "go");
     fixture.model(done(call("c1", "update_plan", "{}"))).model(done(call("c2", "lookup", "{}")));
@@ -470,16 +470,16 @@ fn a_turn_that_is_put_away_keeps_what_ran_and_what_waits() {
         ],
     );
     assert_eq!(fixture.thread.active_turn(), None);
-    // Taken up in the same process, it asks again.
+    // Resumed in the same process, it asks again.
     resume(&mut fixture, vec![earlier("c1", EarlierState::Proposed), earlier("c2", EarlierState::Proposed)]);
     let trace = fixture.take();
     assert!(trace.contains(&"run c1 update_plan".to_owned()), "{trace:?}");
     assert!(!trace.iter().any(|line| line.contains("c3")), "{trace:?}");
 }
 
-/// A patch somebody put in the place of the model's is proposed by the tool, and not applied unseen.
+/// The tool proposes a replaced patch again; it is not applied unseen.
 #[test]
-fn another_patch_that_was_decided_before_a_restart_takes_the_place_of_the_first() {
+fn a_replacement_patch_decided_before_a_restart_is_proposed() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     let arguments = Some(json!({ "input": "*** Begin Patch" }));
     let decided = EarlierState::Decided(OperationDecision::Replace { command: None, arguments });
@@ -493,7 +493,7 @@ fn another_patch_that_was_decided_before_a_restart_takes_the_place_of_the_first(
 }
 
 #[test]
-fn a_call_of_a_tool_that_was_carried_out_before_a_restart_is_not_made_again() {
+fn a_nested_call_carried_out_before_a_restart_is_not_repeated() {
     let mut fixture = cut_off(&[("c1", "update_plan")]);
     let output = vec![DynamicToolCallOutputContentItem::InputText { text: "it was done".into() }];
     let before = vec![
@@ -501,7 +501,7 @@ fn a_call_of_a_tool_that_was_carried_out_before_a_restart_is_not_made_again() {
         earlier("c1-tool-1", EarlierState::Started { attempt: 1 }),
     ];
     resume(&mut fixture, before);
-    // The tool itself had proposed nothing, so it runs again and makes its calls again.
+    // The tool itself had proposed nothing, so it runs again and repeats its calls.
     assert!(fixture.take().contains(&"run c1 update_plan".to_owned()));
     for (id, expected) in
         [("c1-tool-0", Some("it was done")), ("c1-tool-1", Some(UNKNOWN_OUTCOME)), ("c1-tool-2", None)]
@@ -522,7 +522,7 @@ fn a_call_of_a_tool_that_was_carried_out_before_a_restart_is_not_made_again() {
 }
 
 #[test]
-fn what_was_approved_for_the_session_before_a_restart_is_not_asked_about() {
+fn session_approvals_from_before_a_restart_still_hold() {
     let mut fixture = Fixture::new();
     fixture.thread = ThreadMachine::new(ThreadSeed {
         history: vec![user("go"), item(call("c1", "update_plan", "{}"))],

@@ -1,4 +1,4 @@
-//! A review from outside: what clients see, what the record has, and what the thread remembers.
+//! Reviews: what clients see, what the record has, and what the thread's history keeps.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn order() -> ReviewOrder {
     ReviewOrder::of(&ReviewTarget::Commit { sha: "1234567deadbeef".into(), title: None })
 }
 
-/// A thread that was spoken to, with a review that has just begun.
+/// A thread with an earlier message and a review that has just started.
 fn reviewing() -> Fixture {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hello").model(done(message("m1", "hi"))).model(completed(10)).take();
@@ -24,7 +24,7 @@ const PROMPT: &str = "Review the code changes introduced by commit 1234567deadbe
     findings.";
 
 #[test]
-fn a_review_is_in_the_record_before_it_is_told_and_its_answer_is_told_as_text() {
+fn a_review_is_recorded_before_it_is_notified_and_its_answer_is_text() {
     let mut fixture = reviewing();
     let user = format!("user {PROMPT:?}");
     let expected: Vec<String> = [
@@ -59,7 +59,7 @@ fn a_review_is_in_the_record_before_it_is_told_and_its_answer_is_told_as_text() 
     );
     assert!(!trace.iter().any(|line| line.contains("overall_explanation")), "{trace:?}");
     fixture.assert_all_closed();
-    // The review's tokens are the thread's; how full the window is they do not say.
+    // The review's tokens count for the thread; they do not change the fill level of its window.
     let usage = fixture.thread.usage().expect("counted");
     assert_eq!((usage.total.total_tokens, usage.last.total_tokens), (60, 10));
     fixture.start("u2", "next");

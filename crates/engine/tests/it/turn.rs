@@ -131,7 +131,7 @@ fn rate_limits_follow_the_opening() {
 }
 
 #[test]
-fn a_spent_account_is_told_with_its_limits() {
+fn an_exhausted_account_is_reported_with_its_limits() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();
     let limits: RateLimitSnapshot = serde_json::from_value(json!({"limitId": "codex"})).expect("limits");
@@ -141,8 +141,8 @@ fn a_spent_account_is_told_with_its_limits() {
     assert_eq!(fixture.take().first().map(String::as_str), Some("account/rateLimits/updated"));
 }
 
-/// The error that clients get when the provider says this.
-fn told_limits(fixture: &mut Fixture, limits: Value) -> Value {
+/// The error that clients get when the provider sends these limits.
+fn reported_limits(fixture: &mut Fixture, limits: Value) -> Value {
     let limits: RateLimitSnapshot = serde_json::from_value(limits).expect("limits");
     let input = Input::Model { attempt: 1, event: Ok(StreamEvent::RateLimits(Box::new(limits))) };
     let effects = fixture.on(input).expect("accepted");
@@ -162,11 +162,11 @@ fn credits_stay_known_when_an_answer_does_not_name_them() {
     fixture.start("u1", "hi").take();
     let credits = json!({"hasCredits": true, "unlimited": false, "balance": "3"});
     let window = json!({"usedPercent": 5, "windowDurationMins": null, "resetsAt": null});
-    told_limits(
+    reported_limits(
         &mut fixture,
         json!({"limitId": "codex", "primary": window, "credits": credits, "planType": "plus"}),
     );
-    let next = told_limits(&mut fixture, json!({"limitId": "codex"}));
+    let next = reported_limits(&mut fixture, json!({"limitId": "codex"}));
     assert_eq!(next["credits"], credits);
     assert_eq!((&next["planType"], &next["primary"]), (&json!("plus"), &json!(null)));
 }
@@ -244,7 +244,7 @@ fn a_dynamic_tool_is_asked_of_the_client() {
 }
 
 #[test]
-fn bad_arguments_for_a_client_tool_are_the_models_to_mend() {
+fn the_model_gets_the_error_of_bad_arguments_for_a_client_tool() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "look").take();
     fixture.model(done(call("c1", "lookup", "{not json"))).model(completed(10));
@@ -281,7 +281,7 @@ fn without_a_turn_there_is_nothing_to_steer() {
 }
 
 #[test]
-fn an_interrupt_ends_everything_that_was_begun() {
+fn an_interrupt_ends_everything_that_started() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     fixture.model(done(call("c1", "update_plan", "{}"))).model(done(call("c2", "lookup", "{}")));
@@ -319,7 +319,7 @@ fn an_interrupt_ends_everything_that_was_begun() {
 }
 
 #[test]
-fn a_broken_stream_is_tried_again_with_the_same_request() {
+fn a_broken_stream_is_retried_with_the_same_request() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();
     let first = fixture.last_request.clone();
@@ -365,7 +365,7 @@ fn calls_of_a_broken_stream_are_not_hidden() {
 }
 
 #[test]
-fn a_model_that_pauses_is_asked_to_go_on_a_few_times() {
+fn a_model_that_pauses_is_continued_a_few_times() {
     let paused = || ModelFailure::new(FailureClass::Paused, "paused too often");
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();
@@ -384,7 +384,7 @@ fn a_model_that_pauses_is_asked_to_go_on_a_few_times() {
 }
 
 #[test]
-fn what_cannot_be_mended_by_trying_again_fails_at_once() {
+fn permanent_failures_fail_at_once() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();
     fixture.breaks(ModelFailure::new(FailureClass::Quota, "used up"));
@@ -439,7 +439,7 @@ fn plan_mode_shows_the_plan_as_an_item_of_its_own() {
 }
 
 #[test]
-fn a_plan_that_comes_at_once_begins_empty_and_the_last_one_counts() {
+fn a_plan_in_one_piece_starts_empty_and_the_last_one_counts() {
     let mut fixture = Fixture::new();
     let settings =
         Settings { model: "test-model".into(), reasoning_effort: None, developer_instructions: None };
@@ -549,7 +549,7 @@ fn compaction_on_request_is_a_turn_of_its_own() {
 }
 
 #[test]
-fn another_model_answering_is_told_once() {
+fn a_model_reroute_is_notified_once() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();
     let served = serde_json::json!({ "type": "response.created", "response": { "headers": { "openai-model": "other" } } });
@@ -559,7 +559,7 @@ fn another_model_answering_is_told_once() {
 }
 
 #[test]
-fn after_a_rollback_the_record_says_what_is_left() {
+fn a_rollback_reads_the_remaining_history_from_the_record() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "one").model(done(message("m", "ok"))).model(completed(20));
     let kept: Vec<_> = fixture.thread.history().iter().map(|item| (**item).clone()).collect();
@@ -577,15 +577,15 @@ fn after_a_rollback_the_record_says_what_is_left() {
     });
     check(&mut fixture, &["record tokenUsage", "thread/tokenUsage/updated"]);
     fixture.start("u3", "three");
-    // The context sent to the model went with the turn, so it is sent again.
+    // The turn's context was rolled back with it, so it is sent again.
     assert_eq!(fixture.prompt()[2..4], ["user: one", "assistant: ok"]);
     assert_eq!(fixture.prompt().last().map(String::as_str), Some("user: three"));
     assert_eq!(fixture.on(rollback()).err(), Some(Refusal::RollbackWhileRunning));
 }
 
-/// A first turn that failed cost nothing that is known of; what the next request weighs is told all the same.
+/// Even if the failed first turn counted no tokens, the estimate for the next request is notified.
 #[test]
-fn a_rollback_tells_what_is_left_even_if_nothing_was_counted() {
+fn a_rollback_notifies_the_estimate_even_without_a_count() {
     let mut fixture = Fixture::new();
     let (turn_id, step) = (TurnId::new("r"), Arc::new(crate::support::step()));
     let read_back =
@@ -617,7 +617,7 @@ fn a_failed_write_ends_the_turn() {
 }
 
 #[test]
-fn changed_settings_are_told_as_a_difference() {
+fn changed_settings_are_sent_as_a_difference() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "one").model(done(message("m", "ok"))).model(completed(20));
     fixture.step.cwd = "/other".into();

@@ -1,4 +1,4 @@
-//! A thread as one row of the table, both ways.
+//! Converts a thread to a row of the table and back.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const SAVE: &str = "INSERT OR REPLACE INTO threads (id, path, archived, damaged,
      :source_word, :thread_source, :model_provider, :model, :reasoning_effort, :git_sha, :git_branch, \
      :git_origin_url, :has_git, :agent_nickname, :agent_role, :forked_from_id, :tokens)";
 
-/// Paths are kept relative to the root, so that a state folder can be moved or copied.
+/// Paths are stored relative to the root, so that a state folder can be moved or copied.
 pub(super) fn save(connection: &Connection, root: &Path, row: &ThreadRow) -> rusqlite::Result<()> {
     let ThreadRow { thread_id, path, is_archived, is_damaged, length, summary } = row;
     let path = path.strip_prefix(root).unwrap_or(path);

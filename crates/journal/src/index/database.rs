@@ -18,27 +18,27 @@ use crate::layout::{JournalFormat, StoreLayout, StoredJournal, ThreadKey};
 use crate::reference::HomeSignature;
 use crate::row::ThreadRow;
 
-/// How old what is known of the reference's rollouts may get before they are looked at again.
+/// How long the known state of the reference's rollouts is valid.
 const REFERENCE_AGE: Duration = Duration::from_secs(10);
 
-/// Journals that are read between two commits and two reports of progress.
+/// Journals that are read between two commits and two progress reports.
 const AT_ONCE: usize = 50;
 
 pub(super) struct Database {
     connection: Connection,
     layout: StoreLayout,
     observer: Observer,
-    /// Why the table is empty or behind, until it has been compared with the disk.
+    /// Why the table is empty or outdated, until it is compared with the disk.
     stale: Option<RebuildReason>,
     /// The journals that the comparison found and that are not read yet.
     unread: Option<UnreadJournals>,
     is_in_memory: bool,
-    /// How the home of the reference looked when it was last compared.
+    /// The state of the reference's home at the last comparison.
     reference: Option<(HomeSignature, Instant)>,
 }
 
 impl Database {
-    /// Falls back to memory where the disk does not let us, which only a lack of memory can prevent.
+    /// Falls back to memory if the disk refuses.
     pub(super) fn open(layout: &StoreLayout, observer: &Observer) -> rusqlite::Result<Self> {
         match schema::open(&layout.index()) {
             Ok(opened) => Ok(Self::of(opened, layout, observer)),
@@ -46,7 +46,7 @@ impl Database {
         }
     }
 
-    /// Another process may have died without writing what it knew, so even a full table is compared once.
+    /// Another process may have died before writing its changes, so even a full table is compared once.
     fn of(
         OpenedDatabase { connection, reason }: OpenedDatabase,
         layout: &StoreLayout,
@@ -74,18 +74,18 @@ impl Database {
         self.layout.root()
     }
 
-    /// Sets a corrupt file aside and starts over. False in memory, where there is nothing to set aside.
+    /// Renames a corrupt file and starts again. False in memory, where there is no file.
     pub(super) fn replace_corrupt(&mut self) -> rusqlite::Result<bool> {
         if self.is_in_memory {
             return Ok(false);
         }
-        // Let go of first: a corrupt file is not to be written to any more.
+        // Closed first: nothing more may be written to a corrupt file.
         self.connection = schema::open_in_memory()?.connection;
         *self = Self::of(schema::open_again(&self.layout.index())?, &self.layout, &self.observer);
         Ok(true)
     }
 
-    /// Starts over in memory when that error says that the disk will take nothing more.
+    /// Starts again in memory if the error says that the disk refuses writes.
     pub(super) fn retreat(&mut self, error: &rusqlite::Error) -> rusqlite::Result<()> {
         if schema::is_unwritable(error) && !self.is_in_memory {
             *self = Self::in_memory(error, &self.layout, &self.observer)?;
@@ -93,10 +93,10 @@ impl Database {
         Ok(())
     }
 
-    /// Starts over with an empty file.
+    /// Starts again with an empty file.
     pub(super) fn delete(&mut self) -> rusqlite::Result<()> {
         if !self.is_in_memory {
-            // Let go of first: it would go on writing to files that have no name.
+            // Closed first: it would keep writing to deleted files.
             self.connection = schema::open_in_memory()?.connection;
             schema::delete(&self.layout.index());
         }
@@ -114,9 +114,9 @@ impl Database {
         self.connection.execute("DELETE FROM threads WHERE id = ?", [key.as_str()]).map(drop)
     }
 
-    /// Leaves alone what another process knows better: its row may have come while ours was read or waited.
+    /// Does not overwrite newer rows of other processes, which may have been saved meanwhile.
     pub(super) fn save(&mut self, rows: &[ThreadRow]) -> rusqlite::Result<()> {
-        // Nothing may be written between the look at a row and its change.
+        // No other write may come between reading a row and changing it.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let root = self.layout.root();
         for row in rows {
@@ -132,7 +132,7 @@ impl Database {
         self.unread = None;
     }
 
-    /// Compares again if the reference has added, archived or named a thread since. Nothing tells us when it does.
+    /// Compares again if the reference has added, archived or named a thread since. There is no notification of that.
     pub(super) fn look_at_reference(&mut self) {
         let Some(home) = self.layout.reference().filter(|home| home.exists()) else { return };
         let signature = home.signature();
@@ -142,7 +142,7 @@ impl Database {
         }
     }
 
-    /// Whether rollouts of the reference may have grown since they were last looked at. The next comparison tells.
+    /// Marks the reference's rollouts as possibly changed. The next comparison checks them.
     pub(super) fn distrust_reference(&mut self) -> bool {
         match &mut self.reference {
             Some((_, at)) if at.elapsed() >= REFERENCE_AGE => *at = Instant::now(),
@@ -162,22 +162,22 @@ impl Database {
         self.is_complete() || self.unread.is_some()
     }
 
-    /// Says which journals are read first, and up to which time they may hold threads that the table does not.
+    /// Sets the order in which journals are read, and returns the latest time of threads that the table may lack.
     pub(super) fn arrange(&mut self, order: UnreadOrder) -> Option<i64> {
         let unread = self.unread.as_mut()?;
         unread.arrange(order);
         unread.latest()
     }
 
-    /// Compares with the disk, unless that was done already. `live` are the rows of journals open in this process.
+    /// Compares with the disk, unless done already. `live` are the rows of journals open in this process.
     pub(super) fn compare(&mut self, live: &[ThreadRow]) -> rusqlite::Result<()> {
         let Some(reason) = self.stale.clone().filter(|_| self.unread.is_none()) else { return Ok(()) };
-        // In this order: what another process adds meanwhile is on the disk before it is in the table.
+        // In this order: another process writes to the disk before it updates the table.
         let known = self.known()?;
         let live_ids: HashSet<String> = live.iter().map(|row| row.thread_id.to_string()).collect();
         let mut plan = refresh::plan(self.layout.walk(), &known, &live_ids);
         self.put_right(&plan)?;
-        // From now on their changes are recorded, also if they are closed before the rest is read.
+        // From now on their changes are recorded, even if they are closed before the rest is read.
         self.save(live)?;
         let journals = std::mem::take(&mut plan.read);
         if journals.is_empty() {
@@ -189,7 +189,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reads some of the journals that the table does not know. A failure has all of it compared again.
+    /// Reads some of the journals that the table lacks. After a failure everything is compared again.
     pub(super) fn read_some(&mut self) -> rusqlite::Result<()> {
         let Some(mut unread) = self.unread.take() else { return Ok(()) };
         let total = unread.total;
@@ -206,15 +206,15 @@ impl Database {
         Ok(())
     }
 
-    /// Says how many of the journals are damaged.
+    /// Returns the number of damaged journals.
     fn read(&mut self, journals: &[StoredJournal]) -> rusqlite::Result<usize> {
         let mut rows = Vec::with_capacity(journals.len());
         for journal in journals {
-            // Deleted since the comparison, or moved by one who has noted that.
+            // Deleted since the comparison, or moved by a process that has recorded it.
             if fs::symlink_metadata(&journal.path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
                 continue;
             }
-            // Copied into a journal of our own since the comparison.
+            // Copied into our own journal since the comparison.
             if journal.format != JournalFormat::Own && self.layout.find_quickly(&journal.key).is_some() {
                 continue;
             }
@@ -235,7 +235,7 @@ impl Database {
             )?;
         }
         for id in &plan.gone {
-            // One that was being moved while we looked may have been in neither place.
+            // A journal that was being moved may have been in neither place.
             if ThreadKey::parse(id).is_ok_and(|key| self.layout.find(&key).is_some()) {
                 continue;
             }
@@ -270,7 +270,7 @@ pub(super) fn row_of(journal: &StoredJournal, before: Option<&Summary>, observer
     let (row, read) = refresh::row_of(journal, before);
     let path = journal.path.clone();
     match read {
-        // An unfinished last line may just be one that another process is writing.
+        // The incomplete last line may be one that another process is writing.
         Ok(damage) if !damage.is_beyond_tail() => {}
         Ok(damage) => observer(&StoreEvent::ThreadDamaged { path, damage }),
         Err(error) => observer(&StoreEvent::ThreadUnreadable { path, reason: error.to_string() }),

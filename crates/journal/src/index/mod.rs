@@ -1,5 +1,5 @@
-//! The list of threads, in SQLite. Everything in it comes from the journals: it may be behind them for a moment,
-//! never ahead of them, and deleting it loses nothing.
+//! The list of threads, in SQLite. Everything in it comes from the journals: it may be briefly behind them, never
+//! ahead, and deleting it loses nothing.
 
 mod columns;
 mod database;
@@ -24,13 +24,13 @@ use crate::event::Observer;
 use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
 use crate::row::ThreadRow;
 
-/// How long a changed row may wait for others to be written with it.
+/// How long a changed row may wait to be written with others.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// How long the database is left to others between two parts of the work in the background.
+/// The pause between two steps of background work, for other users of the database.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A row that is changed by its journal and written by the index.
+/// A row that its journal changes and the index writes.
 pub(crate) type SharedRow = Arc<Mutex<ThreadRow>>;
 
 pub(crate) struct Index {
@@ -41,7 +41,7 @@ pub(crate) struct Index {
 struct IndexState {
     layout: StoreLayout,
     observer: Observer,
-    /// Opened when it is first needed: a process that lists nothing starts sooner.
+    /// Opened on first use: a process that lists nothing starts faster.
     database: Mutex<Option<Database>>,
     pending: Mutex<PendingRows>,
     wake: Condvar,
@@ -75,13 +75,13 @@ impl Index {
         Self { shared, thread }
     }
 
-    /// A journal was opened in this process; its row changes with it from now on.
+    /// A journal was opened in this process; from now on its row changes with it.
     pub(crate) fn opened(&self, key: &ThreadKey, row: &SharedRow) {
         self.shared.pending.lock().live.insert(key.as_str().to_owned(), row.clone());
         self.note(key, row);
     }
 
-    /// The journal with this row was closed. It may be open again by now, with another row.
+    /// The journal with this row was closed. It may be open again already, with another row.
     pub(crate) fn closed(&self, key: &ThreadKey, row: &SharedRow) {
         let mut pending = self.shared.pending.lock();
         if pending.live.get(key.as_str()).is_some_and(|live| Arc::ptr_eq(live, row)) {
@@ -105,7 +105,7 @@ impl Index {
     pub(crate) fn list(&self, query: &ListQuery) -> Result<ThreadPage, JournalError> {
         let cursor = query.cursor()?;
         loop {
-            // Others get their turn between two attempts.
+            // Releases the lock between two attempts.
             if let Some(page) =
                 self.shared.attempt(|database| self.try_list(query, cursor.as_ref(), database))?
             {
@@ -114,8 +114,7 @@ impl Index {
         }
     }
 
-    /// A page, unless what comes first on it has yet to be read. What is left to read when it is time to answer is read
-    /// in the background.
+    /// A page, unless journals that could come first on it are still unread. The rest is read in the background.
     fn try_list(
         &self,
         query: &ListQuery,
@@ -133,14 +132,14 @@ impl Index {
                 break;
             }
         }
-        // Again, for when the disk refused and the index has gone to memory.
+        // Again, in case the disk refused and the index is now in memory.
         self.shared.flush(database);
         if !database.is_complete() {
             self.shared.pending.lock().is_behind = true;
             self.shared.wake.notify_one();
         }
         if !database.is_compared() {
-            // It has just gone to memory, and is empty.
+            // It has just moved to memory, and is empty.
             return Ok(None);
         }
         let latest = database.arrange(query.order());
@@ -168,7 +167,7 @@ impl Index {
         }
     }
 
-    /// Reads one journal anew and remembers what it says.
+    /// Reads one journal again and stores its row.
     pub(crate) fn reread(&self, journal: &StoredJournal) -> ThreadRow {
         let before = self.row(&journal.key).ok().flatten().map(|row| row.summary);
         let row = database::row_of(journal, before.as_ref(), &self.shared.observer);
@@ -176,7 +175,7 @@ impl Index {
         row
     }
 
-    /// The journal of a thread that is not open was deleted.
+    /// The journal of a closed thread was deleted.
     pub(crate) fn forget(&self, key: &ThreadKey) -> Result<(), JournalError> {
         self.shared.pending.lock().dirty.remove(key.as_str());
         self.shared.attempt(|database| database.forget(key))
@@ -194,14 +193,14 @@ impl Index {
         })
     }
 
-    /// Starts over with an empty index, filled from the journals when it is next asked.
+    /// Starts with an empty index, filled from the journals on next use.
     pub(crate) fn delete(&self) -> Result<(), JournalError> {
         self.shared.attempt(Database::delete)
     }
 }
 
 impl IndexState {
-    /// Writes changed rows a moment after they change, several at a time.
+    /// Writes changed rows shortly after they change, several at a time.
     fn run(&self) {
         let mut pending = self.pending.lock();
         while !pending.is_closing {
@@ -224,7 +223,7 @@ impl IndexState {
         }
     }
 
-    /// Reads some of the journals that the index does not know.
+    /// Reads some of the journals that the index lacks.
     fn catch_up(&self) {
         let read = self.attempt(|database| {
             self.flush(database);
@@ -250,7 +249,7 @@ impl IndexState {
         }
     }
 
-    /// Writes what changed. A failure costs nothing but time: the rows stay to be written later.
+    /// Writes changed rows. After a failure they are written later.
     fn flush(&self, database: &mut Database) {
         let dirty = std::mem::take(&mut self.pending.lock().dirty);
         if dirty.is_empty() {
@@ -261,7 +260,7 @@ impl IndexState {
         tracing::warn!(%error, "cannot write the thread index");
         let mut pending = self.pending.lock();
         for (key, row) in dirty {
-            // A row that came in meanwhile is newer.
+            // A row that was added meanwhile is newer.
             pending.dirty.entry(key).or_insert(row);
         }
         drop(pending);
@@ -275,7 +274,7 @@ impl IndexState {
         live.iter().map(|row| row.lock().clone()).collect()
     }
 
-    /// A database that turns out to be corrupt is replaced and asked again.
+    /// Replaces a corrupt database and tries again.
     fn attempt<T>(&self, work: impl Fn(&mut Database) -> rusqlite::Result<T>) -> Result<T, JournalError> {
         let mut slot = self.database.lock();
         let database = match slot.take() {

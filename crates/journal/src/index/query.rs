@@ -1,4 +1,4 @@
-//! A page of the list of threads: which, in what order, and where the next page begins.
+//! A page of the list of threads: its filter, its order, and where the next page starts.
 
 use std::path::Path;
 
@@ -19,22 +19,22 @@ const MAX_LIMIT: usize = 100;
 /// A query for a list of threads. The default is the first page of all threads that a person started.
 #[derive(Debug, Clone)]
 pub struct ListQuery {
-    /// From the page before.
+    /// From the previous page.
     pub cursor: Option<String>,
     /// At least 1 and at most 100.
     pub limit: usize,
     pub sort_key: ThreadSortKey,
     pub direction: SortDirection,
-    /// Any of these, or all when empty.
+    /// Any of these, or all if empty.
     pub model_providers: Vec<String>,
-    /// Any of these, or what a person started when empty.
+    /// Any of these, or those started by a person if empty.
     pub source_kinds: Vec<ThreadSourceKind>,
     pub archived: bool,
-    /// Exactly one of these folders, or any when empty.
+    /// Exactly one of these folders, or any if empty.
     pub cwds: Vec<String>,
-    /// Part of the preview, in exactly these letters.
+    /// Part of the preview, case-sensitive.
     pub search_term: Option<String>,
-    /// Threads in which no user has said anything, too.
+    /// Includes threads without a user message.
     pub with_silent: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct ThreadPage {
     pub next_cursor: Option<String>,
 }
 
-/// The last thread of a page. Milliseconds and the id place it among threads of the same second and millisecond.
+/// The last thread of a page. Milliseconds and id order threads of the same second and millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageCursor {
     at_ms: i64,
@@ -77,19 +77,19 @@ impl PageCursor {
     }
 }
 
-/// The cursor of a list of threads, after the thread of this time and id.
+/// The cursor after the thread with this time and id.
 pub fn page_cursor(at_ms: i64, id: &str) -> String {
     format!("{}|{id}", time::format_ms(at_ms))
 }
 
-/// The time and the id in such a cursor.
+/// The time and id in such a cursor.
 pub fn parse_page_cursor(text: &str) -> Option<(i64, &str)> {
     let (at, id) = text.split_once('|')?;
     Some((time::parse_ms(at)?, id))
 }
 
 impl ListQuery {
-    /// Refuses a cursor that no page ends with.
+    /// Refuses an invalid cursor.
     pub(super) fn cursor(&self) -> Result<Option<PageCursor>, JournalError> {
         self.cursor.as_deref().map(PageCursor::parse).transpose()
     }
@@ -107,8 +107,8 @@ impl ListQuery {
         UnreadOrder { sort_key: self.sort_key, archived: self.archived }
     }
 
-    /// A page while journals made or changed up to `latest` are still to be read: what no such thread comes before.
-    /// None when that is nothing yet.
+    /// A page while journals created or changed up to `latest` are still unread: only threads that no unread one can
+    /// precede. None if there are none yet.
     pub(super) fn run_early(
         &self,
         latest: i64,
@@ -121,7 +121,7 @@ impl ListQuery {
         }
         let mut page = self.run_above(Some(latest), connection, root, cursor)?;
         if page.threads.is_empty() && cursor.is_none() {
-            // Times that tell too little, of threads made all at once or copied: the newest that are known.
+            // If times do not help, such as for copied threads: the newest that are known.
             page = self.run_above(None, connection, root, cursor)?;
         }
         page.next_cursor = page.threads.last().map(|row| self.cursor_after(row));
@@ -169,7 +169,7 @@ impl ListQuery {
         };
         let mut filter = Filter::new(self.archived);
         if !self.with_silent {
-            // A damaged thread is shown even if its first words are what is lost.
+            // A damaged thread is listed even if its first message is lost.
             filter.require("(preview IS NOT NULL OR damaged)");
         }
         let words: Vec<&str> = match self.source_kinds.as_slice() {
@@ -214,7 +214,7 @@ impl Filter {
         self.sql.push_str(condition);
     }
 
-    /// Nothing is asked for by an empty list.
+    /// An empty list means no filter.
     fn any(&mut self, column: &str, allowed: &[String]) {
         if !allowed.is_empty() {
             self.require(&format!("{column} IN ({})", marks(allowed.len())));

@@ -1,4 +1,4 @@
-//! Bringing the index up to date with the journals. A rebuild is the same with an empty table.
+//! Updates the index from the journals. A rebuild is the same with an empty table.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,8 @@ use crate::reference;
 use crate::row::ThreadRow;
 use crate::scan::{self, ScanLimits};
 
-/// The most bytes of a journal that are read for the list. Who made a thread and what it is about is at the beginning; of a longer one
-/// the file says when it was last written to, and a new name is only found once the thread is opened.
+/// Limit of a journal's bytes that are read for the list. The thread's origin and subject are at the beginning; for a
+/// longer one the file gives its modification time, and a new name is found only when the thread is opened.
 const MAX_LISTED: u64 = 512 * 1024 * 1024;
 
 /// The indexed path of a journal, and how much of it was read.
@@ -24,13 +24,13 @@ const MAX_LISTED: u64 = 512 * 1024 * 1024;
 pub(super) struct IndexedJournal {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// As the table has it. A rollout of the reference gets another one without being written to.
+    /// As in the table. The name of a rollout of the reference can change without a write to it.
     pub(super) name: Option<String>,
 }
 
 impl IndexedJournal {
-    /// Whether the table knows more than this row: it was read or noted before another process wrote to the journal
-    /// or moved it. Journals only grow, save for an end that was never acknowledged, so the file itself is asked.
+    /// Whether the table is newer than this row, because another process has written or moved the journal since.
+    /// Journals only grow, except for an end that was never acknowledged, so the file itself is checked.
     pub(super) fn is_ahead_of(&self, row: &ThreadRow) -> bool {
         let is_older = match self.path == row.path {
             true => self.length > row.length,
@@ -49,12 +49,12 @@ impl IndexedJournal {
 #[derive(Debug, Default)]
 pub(super) struct RefreshPlan {
     pub(super) read: Vec<StoredJournal>,
-    /// The same file in another place: archived or brought back while nobody watched.
+    /// The same file in another place: archived or unarchived by another process.
     pub(super) moved: Vec<StoredJournal>,
     pub(super) gone: Vec<String>,
 }
 
-/// Compares the disk with the table. Journals open in this process are left out: their rows are kept as they change.
+/// Compares the disk with the table. Journals open in this process are left out: their rows are always current.
 pub(super) fn plan(
     stored: Vec<StoredJournal>,
     known: &HashMap<String, IndexedJournal>,
@@ -64,7 +64,7 @@ pub(super) fn plan(
     let mut there = HashSet::new();
     for journal in stored {
         let id = journal.key.as_str();
-        // The archive comes last, so of two copies the one in use counts.
+        // The archive comes last, so of two copies the active one counts.
         if !there.insert(id.to_owned()) || live.contains(id) {
             continue;
         }
@@ -82,7 +82,7 @@ pub(super) fn plan(
     plan
 }
 
-/// A journal as its row, with what is wrong with it. Never fails: what cannot be read is listed as damaged.
+/// The row of a journal, with its damage. Never fails: an unreadable one is listed as damaged.
 pub(super) fn row_of(
     journal: &StoredJournal,
     before: Option<&Summary>,
@@ -119,7 +119,7 @@ fn row_of_summary(journal: &StoredJournal, summary: Summary, is_damaged: bool) -
     }
 }
 
-/// Reads only the few records that say something about the thread as a whole.
+/// Reads only the few records about the thread as a whole.
 fn summarize(journal: &StoredJournal, summary: &mut Summary) -> Result<DamageReport, JournalError> {
     let path = &journal.path;
     let file = reader::open_to_read(path)?;
@@ -162,7 +162,7 @@ fn summarize(journal: &StoredJournal, summary: &mut Summary) -> Result<DamageRep
     Ok(read.damage)
 }
 
-/// When the file was last written to.
+/// When the file was last written.
 fn written_at_ms(file: &fs::File) -> Option<i64> {
     let written = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
     let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -193,15 +193,15 @@ mod tests {
         };
         for (known, known_length, new, new_length, expected) in [
             (&here, 20, &here, 10, true),
-            // It has grown since, and its writer will say so.
+            // It has grown since, and its writer will record that.
             (&here, 15, &here, 10, true),
             (&here, 20, &here, 20, false),
             (&here, 10, &here, 20, false),
-            // An unfinished last line was cut.
+            // An incomplete last line was truncated.
             (&here, 30, &here, 20, false),
             (&moved, 20, &gone, 20, true),
             (&gone, 20, &moved, 20, false),
-            // Of two copies, the one in use counts, as on a walk.
+            // Of two copies, the active one counts, as in a walk.
             (&moved, 20, &here, 20, false),
             (&gone, 20, &gone, 10, false),
         ] {

@@ -1,4 +1,4 @@
-//! The database file: its tables, and what is done when it is missing, of another version, or not a database at all.
+//! The database file: its tables, and what happens if it is missing, of another version, or no database.
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,10 +9,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::event::RebuildReason;
 
-/// Of the tables below. All of it comes from the journals, so another version is made anew instead of changed.
+/// The version of the tables below. All of it comes from the journals, so another version is rebuilt instead of
+/// migrated.
 const VERSION: i64 = 1;
 
-/// Another process may be in the middle of writing.
+/// Another process may be writing.
 const BUSY: Duration = Duration::from_secs(5);
 
 const TABLES: &str = "
@@ -57,20 +58,20 @@ pub(super) struct OpenedDatabase {
     pub(super) reason: Option<RebuildReason>,
 }
 
-/// Opens the index, setting aside what is not one.
+/// Opens the index, renaming a file that is not one.
 pub(super) fn open(path: &Path) -> rusqlite::Result<OpenedDatabase> {
-    // The last connection to close leaves no write-ahead log behind; one that is there tells of a crash.
+    // The last connection removes the write-ahead log on closing; an existing one means a crash.
     let was_open = fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0);
     open_or_set_aside(path, was_open.then_some("quick_check"))
 }
 
-/// Opens an index that was found to be corrupt in use.
+/// Opens an index that turned out to be corrupt.
 pub(super) fn open_again(path: &Path) -> rusqlite::Result<OpenedDatabase> {
     open_or_set_aside(path, Some("integrity_check"))
 }
 
 fn open_or_set_aside(path: &Path, check: Option<&str>) -> rusqlite::Result<OpenedDatabase> {
-    // Two processes that find the same corrupt file must not set aside each other's new one.
+    // Two processes that find the same corrupt file must not rename each other's new one.
     let _guard = guard(path);
     match open_sound(path, check) {
         Err(error) if is_corrupt(&error) => {
@@ -89,8 +90,8 @@ pub(super) fn open_in_memory() -> rusqlite::Result<OpenedDatabase> {
 }
 
 fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<OpenedDatabase> {
-    // It quotes what users said, so it is made for this user alone; what SQLite puts beside it is made alike. One
-    // that is there is not opened: closing it again would drop every lock this process holds on it.
+    // It contains user messages, so it is created for this user only; SQLite's other files get the same mode. An
+    // existing file is not opened: closing it would drop every lock that this process holds on it.
     let _ = private().create_new(true).open(path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -116,7 +117,7 @@ fn verify(connection: &Connection, check: &str) -> rusqlite::Result<()> {
     }
 }
 
-/// Makes the tables where they are missing or of another version; a crash in between leaves the old ones.
+/// Creates the tables if they are missing or of another version; a crash in between leaves the old ones.
 fn prepare(connection: &mut Connection) -> rusqlite::Result<Option<RebuildReason>> {
     let version =
         |connection: &Connection| connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
@@ -138,7 +139,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<Option<RebuildReason
     }))
 }
 
-/// Gives the file another name, with its log, and says which.
+/// Renames the file and its log, and returns the new path.
 fn set_aside(path: &Path) -> Option<PathBuf> {
     let free = |number| {
         let name = beside(path, &format!(".corrupt-{number}"));
@@ -156,7 +157,7 @@ fn set_aside(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Deletes the index and everything that belongs to it.
+/// Deletes the index and all its files.
 pub(super) fn delete(path: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(beside(path, ending));
@@ -169,7 +170,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Held until dropped. Without it, on a disk that cannot be written or locked, things go on as for one process.
+/// Held until dropped. If the disk cannot be written or locked, there is no protection against other processes.
 fn guard(path: &Path) -> Option<fs::File> {
     let file = private().create(true).open(beside(path, ".lock")).ok()?;
     file.lock().ok()?;

@@ -1,4 +1,4 @@
-//! Journals that the index has yet to read, newest first, so that the first pages are right before all of it is.
+//! Journals that the index has not read yet, newest first, so that the first pages are correct early.
 
 use protocol::ThreadSortKey;
 
@@ -7,7 +7,7 @@ use crate::time;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// An id is made a moment before its thread is, and clocks of files are coarse.
+/// An id is made a moment before its thread, and file times are coarse.
 const SLACK_MS: i64 = 1_000;
 
 #[derive(Debug)]
@@ -15,12 +15,12 @@ pub(super) struct UnreadJournals {
     pub(super) total: usize,
     pub(super) done: usize,
     pub(super) damaged: usize,
-    /// Each with the latest time it can be listed at. The next to be read is the last.
+    /// Each with the latest time at which it may be listed. The last one is read next.
     journals: Vec<(i64, StoredJournal)>,
     order: UnreadOrder,
 }
 
-/// Which journals are read first: those of the archive or the others, and the latest by one of their times.
+/// Which journals are read first: archived or active ones, and by which time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct UnreadOrder {
     pub(super) sort_key: ThreadSortKey,
@@ -54,7 +54,7 @@ impl UnreadJournals {
                 }
             };
         }
-        // Ids begin with the time they were made at, so they decide between equals.
+        // Ids start with their creation time, which breaks ties.
         self.journals.sort_unstable_by(|(at, one), (other_at, other)| {
             let place = (one.is_archived == archived, at, &one.key);
             place.cmp(&(other.is_archived == archived, other_at, &other.key))
@@ -73,18 +73,18 @@ impl UnreadJournals {
         taken
     }
 
-    /// The latest time at which a thread still to be read can be listed; none once all that are asked for were read.
+    /// The latest time at which an unread thread may be listed; none when all requested ones were read.
     pub(super) fn latest(&self) -> Option<i64> {
         let (latest, journal) = self.journals.last()?;
         (journal.is_archived == self.order.archived).then_some(*latest)
     }
 }
 
-/// The id of a thread and the day its journal lies in both tell when it was made. Where they disagree, the day counts.
+/// The thread's id and its journal's folder both give the creation time. If they disagree, the folder counts.
 fn latest_creation(journal: &StoredJournal) -> i64 {
     let made_at = journal.key.made_at_ms();
     if journal.format != JournalFormat::Own {
-        // The reference's days are in its local time.
+        // The reference's folders use local time.
         return made_at.map_or(i64::MAX, |made_at| made_at.saturating_add(SLACK_MS));
     }
     match (made_at, end_of_day(journal)) {

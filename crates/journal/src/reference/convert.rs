@@ -1,4 +1,4 @@
-//! Lines of a rollout, one by one, into records of ours. Turns come from the events, the model's history from the items.
+//! Converts lines of a rollout to our records. Turns come from the events, the model's history from the items.
 
 use protocol::{
     ContentItem, ItemId, ResponseItem, RolloutRecord, ThreadId, ThreadItem, ThreadMetadataChange,
@@ -12,8 +12,8 @@ use super::events::{Event, item_of};
 use super::meta::ReferenceMeta;
 use crate::time;
 
-/// Bytes of the user's messages that a compaction of an old release keeps. The reference counts 20,000 tokens of about
-/// four bytes.
+/// Bytes of user messages that a compaction of an old release keeps. The reference counts 20,000 tokens of about four
+/// bytes.
 const KEPT_BYTES: usize = 80_000;
 
 /// One line of a rollout.
@@ -47,23 +47,23 @@ pub(super) struct RolloutConverter {
     has_identity: bool,
     at_ms: i64,
     turn: Option<CurrentTurn>,
-    /// How many items each turn has, for the numbers of items that have no id of their own.
+    /// The number of items per turn, for ids of items without one.
     turns: Vec<(TurnId, usize)>,
     next_item: usize,
     implicit_turns: usize,
     model: Option<String>,
     effort: Option<protocol::ReasoningEffort>,
-    /// The user's messages, for compactions of old releases. The sum of their lengths is bounded.
+    /// The user's messages, for compactions of old releases. Their total length is limited.
     said: Vec<String>,
 }
 
 #[derive(Debug)]
 struct CurrentTurn {
     id: TurnId,
-    /// Begun by an event with an id, as all turns of newer releases are.
+    /// Started by an event with an id, like all turns of newer releases.
     is_explicit: bool,
     error: Option<TurnError>,
-    /// The last item, if it is one that further events extend.
+    /// The last item, if further events extend it.
     reasoning: Option<ThreadItem>,
     is_aborted: bool,
 }
@@ -79,7 +79,7 @@ impl RolloutConverter {
         self.at_ms
     }
 
-    /// Adds the records of one line. False if the line could not be understood.
+    /// Adds the records of one line. False if the line could not be parsed.
     pub(super) fn line(&mut self, line: &[u8], out: &mut Vec<RolloutRecord>) -> bool {
         if line.trim_ascii().is_empty() {
             return true;
@@ -101,14 +101,14 @@ impl RolloutConverter {
         understood.is_some()
     }
 
-    /// The file ends here.
+    /// The end of the file.
     pub(super) fn end(&mut self, out: &mut Vec<RolloutRecord>) {
         if self.turn.as_ref().is_some_and(|turn| !turn.is_explicit) {
             self.close(out);
         }
     }
 
-    /// The first identity counts: a fork carries that of its source as well.
+    /// The first identity counts: a fork contains its source's too.
     fn identity(&mut self, payload: &str, out: &mut Vec<RolloutRecord>) -> Option<()> {
         let meta = serde_json::from_str::<ReferenceMeta>(payload).ok()?.into_ours(self.at_ms)?;
         let is_it = self.thread_id.as_ref().is_none_or(|id| *id == meta.thread_id);
@@ -120,7 +120,7 @@ impl RolloutConverter {
         Some(())
     }
 
-    /// Keeps the model alone: what the model was told of its surroundings is told anew, in our words.
+    /// Keeps only the model: the model gets the rest of the context again, in our form.
     fn context(&mut self, payload: &str, out: &mut Vec<RolloutRecord>) -> Option<()> {
         let ContextLine { model, effort } = serde_json::from_str(payload).ok()?;
         if model != self.model || effort != self.effort {
@@ -142,7 +142,7 @@ impl RolloutConverter {
             return None;
         }
         if let Some(text) = said(&item) {
-            // In old rollouts nothing else says that a turn begins, and this comes before the user's event.
+            // In old rollouts nothing else marks the start of a turn, and this comes before the user's event.
             let is_implicit = self.turn.as_ref().is_none_or(|turn| !turn.is_explicit);
             if is_implicit && self.items_of_turn() != Some(0) {
                 self.open_implicit(out);
@@ -221,7 +221,7 @@ impl RolloutConverter {
         }
     }
 
-    /// An item without an id of its own, in the current turn.
+    /// An item without an id, in the current turn.
     fn add(&mut self, make: impl FnOnce(ItemId) -> ThreadItem, out: &mut Vec<RolloutRecord>) {
         let turn_id = self.turn_id(out);
         if let Some(turn) = &mut self.turn {
@@ -231,7 +231,7 @@ impl RolloutConverter {
         out.push(RolloutRecord::ThreadItem { turn_id, item });
     }
 
-    /// An item that belongs to a call. One of a turn that is not there is dropped.
+    /// An item of a call. Dropped if its turn is missing.
     fn tool(&mut self, turn_id: Option<TurnId>, item: ThreadItem, out: &mut Vec<RolloutRecord>) {
         let turn_id = match turn_id {
             Some(id) if !self.turns.iter().any(|(known, _)| *known == id) => return,
@@ -265,12 +265,12 @@ impl RolloutConverter {
         self.turns.iter().rfind(|(known, _)| *known == turn.id).map(|(_, count)| *count)
     }
 
-    /// The current turn, opened where there is none.
+    /// The current turn, started if there is none.
     fn turn_id(&mut self, out: &mut Vec<RolloutRecord>) -> TurnId {
         if let Some(turn) = &self.turn {
             return turn.id.clone();
         }
-        // Events after the end of a turn, such as its tokens, are its own.
+        // Events after the end of a turn, such as its tokens, belong to it.
         match self.turns.last() {
             Some((id, _)) => id.clone(),
             None => {
@@ -316,7 +316,7 @@ impl RolloutConverter {
                 let (turn_id, error, at_ms) = (turn.id, turn.error, self.at_ms);
                 out.push(RolloutRecord::TurnEnded { turn_id, status, error, at_ms });
             }
-            // The end of an earlier one, which was closed when this one began.
+            // The end of an earlier turn, which was closed when this one started.
             turn => self.turn = turn,
         }
     }
@@ -351,7 +351,7 @@ impl RolloutConverter {
     }
 }
 
-/// The words of a message that a person said. Context put there by programs is in tags or under a heading of its own.
+/// The text of a person's message. Context from programs is in tags or under its own heading.
 fn said(item: &ResponseItem) -> Option<String> {
     let ResponseItem::Message { role, content, .. } = item else { return None };
     let texts = content.iter().filter_map(|part| match part {
@@ -369,7 +369,7 @@ fn user_message(text: &str) -> ResponseItem {
     ResponseItem::Message { id: None, role: "user".to_owned(), content, end_turn: None, phase: None }
 }
 
-/// Tokens as the reference counts them.
+/// Token counts in the reference's form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ReferenceTokens {
@@ -394,7 +394,7 @@ impl From<ReferenceTokens> for TokenUsageBreakdown {
     }
 }
 
-/// The sums after a response.
+/// The totals after a response.
 #[derive(Debug, Deserialize)]
 pub(super) struct ReferenceUsage {
     #[serde(default)]

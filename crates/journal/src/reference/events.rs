@@ -1,4 +1,4 @@
-//! The events of a rollout that say something about a thread's turns.
+//! The events of a rollout about a thread's turns.
 
 use protocol::{ItemId, MemoryCitation, MessagePhase, TextElement, ThreadItem, UserInput};
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::convert::ReferenceUsage;
 use super::tool_events::tool_item;
 
-/// One event, in our words.
+/// One event in our types.
 #[derive(Debug)]
 pub(super) enum Event {
     TaskStarted {
@@ -33,19 +33,19 @@ pub(super) enum Event {
     UserMessage {
         content: Vec<UserInput>,
     },
-    /// Extends the reasoning right before it.
+    /// Extends the preceding reasoning.
     Reasoning {
         summary: Option<String>,
         content: Option<String>,
     },
-    /// An item that has no id of its own.
+    /// An item without an id.
     Unnumbered(Box<UnnumberedItem>),
     /// An item with the id of its call, in this turn or the current one.
     Tool {
         turn_id: Option<String>,
         item: Box<ThreadItem>,
     },
-    /// Known, and of no interest.
+    /// Known and not needed.
     Ignored,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum UnnumberedItem {
 }
 
 impl Event {
-    /// None for an event of an unknown kind, or one that lacks what it is about.
+    /// None for an event of an unknown kind, or without required fields.
     pub(super) fn of(event: &Value) -> Option<Self> {
         let turn_id = || text(&event["turn_id"]);
         Some(match event["type"].as_str()? {
@@ -95,7 +95,7 @@ impl Event {
     }
 }
 
-/// None where the event is of another kind, and nothing inside where there is nothing to show.
+/// None for an event of another kind; `Some(None)` if there is nothing to show.
 fn unnumbered(kind: &str, event: &Value) -> Option<Option<UnnumberedItem>> {
     Some(match kind {
         "agent_message" => {
@@ -143,12 +143,12 @@ pub(super) fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A value that does not read as expected is as good as missing.
+/// An unexpected value counts as missing.
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
     protocol::from_value(value).ok()
 }
 
-/// Names of members, and a word alone, as the wire spells them: `byte_range` becomes `byteRange`.
+/// Names of members, and single words, in the wire's spelling: `byte_range` becomes `byteRange`.
 pub(super) fn camel(value: &Value) -> Value {
     match value {
         Value::Object(members) => members

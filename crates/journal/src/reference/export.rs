@@ -18,16 +18,16 @@ use crate::time;
 /// A rollout that is ready to be written.
 #[derive(Debug)]
 pub struct ExportedRollout {
-    /// Where the reference looks for it, below its home.
+    /// The path that the reference expects, below its home.
     pub place: PathBuf,
     /// All of its lines.
     pub text: Vec<u8>,
-    /// Items that the reference has no form for. The model's history has what they say.
+    /// Items that the reference has no form for. The model's history has their content.
     pub left_out: usize,
 }
 
-/// The records of a thread in the reference's format. Turns that were rolled back are left out, so that nobody has to
-/// count them again. What the model was told of its surroundings has no `turn_context` line: the reference tells it anew.
+/// A thread's records in the reference's format, without rolled-back turns. The model's context has no `turn_context`
+/// line: the reference sends its own again.
 pub fn export_rollout(entries: &[JournalEntry]) -> Result<ExportedRollout, JournalError> {
     let meta = entries.iter().find_map(|entry| match &entry.record {
         Record::Known(RolloutRecord::SessionMeta { meta }) => Some(&**meta),
@@ -56,7 +56,7 @@ fn place_of(meta: &SessionMeta) -> PathBuf {
     PathBuf::from(format!("sessions/{year:04}/{month:02}/{day:02}/rollout-{at}-{}.jsonl", meta.thread_id))
 }
 
-/// Items are recorded more than once while they run; the last record of each counts, in the place of the first.
+/// Items are recorded several times while they run; the last version counts, at the position of the first.
 fn latest_items(entries: &[JournalEntry]) -> HashMap<(TurnId, ItemId), ThreadItem> {
     let items = entries.iter().filter_map(|entry| match &entry.record {
         Record::Known(RolloutRecord::ThreadItem { turn_id, item }) => {
@@ -143,7 +143,7 @@ impl RolloutExport {
         self.event(at_ms, turn_id, ended);
     }
 
-    /// Drops the last turns and everything since the first of them began.
+    /// Drops the last turns and everything since the first of them started.
     fn roll_back(&mut self, num_turns: u32) {
         for _ in 0..num_turns {
             let Some(last) = self.lines.iter().rev().find_map(|line| line.turn_id.clone()) else { return };
@@ -153,7 +153,7 @@ impl RolloutExport {
     }
 }
 
-/// The provider's ids are not written, save for those of images.
+/// The provider's ids are left out, except for those of images.
 fn response_item(item: &ResponseItem) -> Value {
     let mut json = json!(item);
     let is_image = matches!(item, ResponseItem::ImageGenerationCall { .. });

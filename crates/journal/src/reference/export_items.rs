@@ -1,4 +1,4 @@
-//! A turn as clients see it, as events of the reference.
+//! A turn's items as events of the reference.
 
 use protocol::{
     CommandAction, CommandExecutionSource, FileUpdateChange, McpToolCallResult, PatchChangeKind, ThreadItem,
@@ -6,7 +6,7 @@ use protocol::{
 };
 use serde_json::{Map, Value, json};
 
-/// The events of one item. None for an item that the reference has no event for.
+/// The events of one item. None if the reference has no event for it.
 pub(super) fn events_of(turn_id: &TurnId, item: &ThreadItem) -> Vec<Value> {
     match item {
         ThreadItem::UserMessage { content, .. } => vec![user_message(content)],
@@ -183,7 +183,7 @@ fn duration(duration_ms: Option<i64>) -> Value {
     json!({ "secs": ms / 1_000, "nanos": ms % 1_000 * 1_000_000 })
 }
 
-/// The words of a shell-quoted line; a line that is not one is a single word.
+/// The words of a shell-quoted line; an invalid line is a single word.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut in_word) = (Vec::new(), String::new(), false);
     let mut letters = line.chars();

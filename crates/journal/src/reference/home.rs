@@ -1,4 +1,4 @@
-//! Where the reference keeps its rollouts, and what it calls their threads.
+//! The reference's rollouts, and the names of its threads.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,20 +14,20 @@ use crate::reader::open_to_read;
 use crate::time;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// More rollouts than this are not listed: the newest are.
+/// Limit of listed rollouts: the newest count.
 const MAX_FILES: usize = 200_000;
-/// Of the file of names only the end is read: the last name of a thread counts.
+/// Only the end of the file of names is read: the last name of a thread counts.
 const MAX_NAMES: u64 = 16 * 1024 * 1024;
-/// A longer line of that file is no name.
+/// A longer line of that file is ignored.
 const MAX_NAME_LINE: usize = 64 * 1024;
 
-/// The home of the reference. Nothing in it is ever written.
+/// The home of the reference. Never written to.
 #[derive(Debug, Clone)]
 pub(crate) struct ReferenceHome {
     root: PathBuf,
 }
 
-/// When the folders that new rollouts appear in last changed.
+/// The modification times of the folders in which new rollouts appear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HomeSignature(Vec<(i64, i64)>);
 
@@ -54,13 +54,13 @@ impl ReferenceHome {
         self.root.join("session_index.jsonl")
     }
 
-    /// Whether there is anything to look at.
+    /// Whether it exists.
     pub(crate) fn exists(&self) -> bool {
         is_folder(&self.sessions()) || is_folder(&self.archive())
     }
 
-    /// Changes when a rollout was added, archived or named, at the price of a few looks at folders. A rollout that only
-    /// grew does not show.
+    /// Changes when a rollout was added, archived or named; needs only a few folder reads. Growing rollouts do not
+    /// change it.
     pub(crate) fn signature(&self) -> HomeSignature {
         let mut places = vec![self.sessions(), self.archive(), self.names_file()];
         let mut newest = self.sessions();
@@ -74,7 +74,7 @@ impl ReferenceHome {
         HomeSignature(places.iter().map(|place| changed(place).map(time).unwrap_or_default()).collect())
     }
 
-    /// Every rollout, those in use first. What is no regular file with the name of a thread is passed over.
+    /// Every rollout, active ones first. Skips files that are not regular or not named after a thread.
     pub(crate) fn walk(&self, stored: &mut Vec<StoredJournal>) {
         if !self.exists() {
             return;
@@ -99,7 +99,7 @@ impl ReferenceHome {
         Some(StoredJournal { format, ..StoredJournal::of(key.clone(), path, is_archived, &metadata) })
     }
 
-    /// Looks at the days around the one its id was made at, which is in local time, then everywhere.
+    /// Searches the days around the id's creation time, because folders use local time, then everywhere.
     fn path_of(&self, key: &ThreadKey) -> Option<(PathBuf, bool)> {
         let near = key.made_at_ms().into_iter().flat_map(|at_ms| [0, -DAY_MS, DAY_MS].map(|off| at_ms + off));
         let near = near.map(|at_ms| {
@@ -121,7 +121,7 @@ impl ReferenceHome {
         found
     }
 
-    /// The last name of every thread that has one.
+    /// The last name of every named thread.
     fn names(&self) -> HashMap<String, String> {
         let mut names = HashMap::new();
         let Ok(mut file) = open_to_read(&self.names_file()) else { return names };
@@ -152,7 +152,7 @@ pub(super) fn key_of(name: &str) -> Option<ThreadKey> {
     rest.ends_with('-').then(|| ThreadKey::parse(id).ok())?
 }
 
-/// No link counts as a folder.
+/// Links do not count.
 fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }

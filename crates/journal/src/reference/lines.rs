@@ -1,4 +1,4 @@
-//! The lines of a file that somebody else writes: bounded in length and in all.
+//! The lines of a foreign file, with limits per line and in total.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
@@ -13,9 +13,9 @@ pub(super) struct BoundedLines<'a> {
 }
 
 pub(super) enum NextLine<'a> {
-    /// Without its end. The last one may have none: the file may be in the middle of being written.
+    /// Without its line break. The last one may have none: the file may be written to at the moment.
     Line(&'a [u8]),
-    /// Passed over without being kept in memory.
+    /// Skipped without being kept in memory.
     TooLong,
     End,
 }
@@ -38,7 +38,7 @@ impl<'a> BoundedLines<'a> {
             let piece = &buffer[..end.unwrap_or(buffer.len())];
             is_too_long |= self.line.len() + piece.len() > self.max_line;
             if is_too_long {
-                // Its room is given back at once.
+                // Frees its memory at once.
                 self.line = Vec::new();
             } else {
                 self.line.extend_from_slice(piece);

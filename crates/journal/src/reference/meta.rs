@@ -1,4 +1,4 @@
-//! The identity of a thread, as the reference writes it and as we do.
+//! Converts the identity of a thread between the reference's form and ours.
 
 use protocol::{AgentPath, DynamicToolSpec, GitInfo, SessionMeta, SessionSource, SubAgentSource, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::layout::ThreadKey;
 use crate::time;
 
-/// The payload of a `session_meta` line. Only the id is needed; everything else may be missing in old files.
+/// The payload of a `session_meta` line. Only the id is required; old files may lack everything else.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReferenceMeta {
     id: String,
@@ -55,7 +55,7 @@ struct ReferenceGit {
 }
 
 impl ReferenceMeta {
-    /// None for an id that is no thread's.
+    /// None if the id is not a thread id.
     pub(super) fn into_ours(self, at_ms: i64) -> Option<SessionMeta> {
         let key = ThreadKey::parse(&self.id).ok()?;
         let forked_from = self.forked_from_id.and_then(|id| ThreadKey::parse(&id).ok());
@@ -111,7 +111,7 @@ impl ReferenceMeta {
     }
 }
 
-/// Who started the thread. A missing word is the reference's default.
+/// The origin of the thread. A missing word is the reference's default.
 fn source_of(source: &Value) -> SessionSource {
     let word = |value: &Value| value.as_str().map(str::to_owned);
     match source.as_str() {
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_leaves_no_memories_stays_one() {
+    fn the_choice_to_leave_no_memories_is_kept() {
         let id = "01a1eb03-5606-70d1-bc63-6c0aa903a8e2";
         let theirs = |meta| serde_json::from_value::<ReferenceMeta>(meta).expect("read");
         let meta = theirs(json!({ "id": id, "memory_mode": "disabled" })).into_ours(0).expect("an id");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_come_back_as_they_went() {
+    fn sources_are_converted_both_ways() {
         let parent = "01a1eb03-5606-70d1-bc63-6c0aa903a8e2";
         for source in [
             json!("cli"),

@@ -1,6 +1,6 @@
 //! Rollouts of the reference: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl` and `archived_sessions/` in its home.
-//! They are another program's files. They are only read: bounded, without following links, and whatever cannot be
-//! understood is passed over.
+//! They are another program's files, so they are only read: limited, without following links, and skipping what cannot
+//! be parsed.
 
 mod convert;
 mod events;
@@ -27,14 +27,14 @@ use crate::reader::{MAX_LINE, open_to_read};
 use crate::record::{JournalEntry, Record};
 use crate::row::ThreadRow;
 
-/// Larger rollouts are refused: a history of this size fits no memory, let alone a model.
+/// Larger rollouts are refused: such a history fits neither memory nor a model.
 const MAX_ROLLOUT: u64 = 1024 * 1024 * 1024;
 
 /// A rollout of the reference, as it was when it was read.
 #[derive(Debug, Clone)]
 pub struct ReferenceRollout {
     pub(crate) path: PathBuf,
-    /// Lines appended to the file later are not part of the thread that goes on from here.
+    /// Lines appended to the file later are not part of our thread.
     pub(crate) length: u64,
     pub(crate) row: ThreadRow,
 }
@@ -46,7 +46,7 @@ impl ReferenceRollout {
     }
 }
 
-/// Reads a rollout as records of ours, and says how many of its lines could not be understood.
+/// Reads a rollout as our records, and returns the number of lines that could not be parsed.
 pub(crate) fn read_each(
     path: &Path,
     thread_id: Option<&ThreadId>,
@@ -85,7 +85,7 @@ pub(crate) fn read_each(
     }
 }
 
-/// The id of the thread in the first line that says one.
+/// The thread id in the first line that has one.
 pub fn rollout_thread_id(path: &Path) -> Result<ThreadId, JournalError> {
     let mut found = None;
     let file = open_to_read(path)?;

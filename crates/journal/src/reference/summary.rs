@@ -1,4 +1,4 @@
-//! A rollout as one row of a list, from its first lines and its last.
+//! A rollout as one row of a list, from its first and last lines.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -12,12 +12,12 @@ use crate::facts::{Fact, Summary};
 use crate::layout::StoredJournal;
 use crate::reader::{MAX_LINE, open_to_read};
 
-/// Who made a thread and what it is about is in the first bytes: the identity with its instructions, and the first turn.
+/// The first bytes contain the thread's origin and subject: the identity with its instructions, and the first turn.
 pub(super) const HEAD: u64 = 4 * 1024 * 1024;
-/// The last model and the sum of all tokens are in the last ones.
+/// The last bytes contain the last model and the total tokens.
 const TAIL: u64 = 128 * 1024;
 
-/// Never damaged: what cannot be understood is passed over, as the reference does.
+/// Never damaged: what cannot be parsed is skipped, like the reference does.
 pub(crate) fn summarize(rollout: &StoredJournal, summary: &mut Summary) -> Result<(), JournalError> {
     let path = &rollout.path;
     let mut file = open_to_read(path)?;
@@ -28,7 +28,7 @@ pub(crate) fn summarize(rollout: &StoredJournal, summary: &mut Summary) -> Resul
     let read = feed(&file, head, &mut converter, |record, at_ms| {
         has_model |= matches!(record, RolloutRecord::Metadata { .. });
         summary.apply(Fact::of(record), at_ms);
-        // One look is enough for the list, unless the end says more.
+        // This is enough for the list, unless the end has more.
         summary.is_identified() && summary.preview.is_some() && has_model
     });
     let done = read.map_err(storage)?;
@@ -42,14 +42,14 @@ pub(crate) fn summarize(rollout: &StoredJournal, summary: &mut Summary) -> Resul
     })
     .map_err(storage)?;
     if !summary.is_identified() {
-        // Not the thread it is named after: nobody could go on with it, so nobody is shown it.
+        // The file is not the thread it is named after, so it could not be resumed and is not listed.
         summary.preview = None;
     }
     summary.updated_at_ms = rollout.written_at_ms.max(summary.created_at_ms);
     Ok(())
 }
 
-/// Reads lines until `enough` says so, and gives the bytes read.
+/// Reads lines until `enough` returns true, and returns the bytes read.
 fn feed(
     file: &File,
     up_to: u64,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::events::{camel, read, text};
 
-/// None for an event of another kind, or one that lacks what it is about.
+/// None for an event of another kind, or without required fields.
 pub(super) fn tool_item(kind: &str, event: &Value) -> Option<ThreadItem> {
     let call_id = || text(&event["call_id"]).or_else(|| text(&event["callId"])).map(ItemId::new);
     let duration_ms = duration(&event["duration"]);
@@ -201,7 +201,7 @@ fn agent_state(status: &Value) -> CollabAgentState {
     CollabAgentState { status: status.unwrap_or(CollabAgentStatus::NotFound), message }
 }
 
-/// An action with its type as the wire spells it: `open_page` becomes `openPage`.
+/// An action with its type in the wire's spelling: `open_page` becomes `openPage`.
 fn camel_type(action: &Value) -> Value {
     let mut action = action.clone();
     if let Some(kind) = action.get_mut("type") {
@@ -215,7 +215,7 @@ fn duration(duration: &Value) -> Option<i64> {
     Some(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
 }
 
-/// A word as a shell would have to be given it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"+-./:=@_,%^".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Threads of the reference: read where they are, and copied into a journal of our own before anything is written.
+//! Threads of the reference: read in place, and copied into our own journal before the first write.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ use crate::thread_journal::ThreadJournal;
 use crate::writer::JournalWriter;
 
 impl Store {
-    /// The thread of a rollout in the home of the reference, with what is needed to go on from it. None where there is
-    /// none, or where it has a journal of ours already.
+    /// The thread of a rollout in the reference's home, with what is needed to continue it. None if there is none, or
+    /// if it has our own journal already.
     pub fn read_reference(
         &self,
         thread_id: &ThreadId,
@@ -47,7 +47,7 @@ impl Store {
         Ok(Some((ReadThread { row, history, damage: DamageReport::default() }, rollout)))
     }
 
-    /// Reads the records of a thread, ours or the reference's, up to what is durable.
+    /// Reads the durable records of a thread, ours or the reference's.
     pub fn read_entries(
         &self,
         thread_id: &ThreadId,
@@ -65,7 +65,7 @@ impl Store {
         read.map(|_| ())
     }
 
-    /// Whether the file at this path is the record of that thread: our journal of it, or the rollout it came from.
+    /// Whether the file at this path is the record of that thread: our journal, or its original rollout.
     pub fn is_record(&self, thread_id: &ThreadId, path: &Path) -> Result<bool, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let Ok(asked) = path.canonicalize() else { return Ok(false) };
@@ -74,7 +74,7 @@ impl Store {
         Ok(own || self.rollout_of(&key).is_some_and(|stored| is_it(&stored.path)))
     }
 
-    /// Copies a rollout into a journal of ours, which ends with `then`. A crash leaves the whole copy or none.
+    /// Copies a rollout into our own journal, which ends with `then`. A crash leaves the whole copy or none.
     pub fn adopt(
         &self,
         rollout: &ReferenceRollout,
@@ -87,7 +87,7 @@ impl Store {
         self.copy_rollout(&rollout.path, &rollout.row.thread_id, rollout.length, name, Some(then))
     }
 
-    /// Makes a journal of ours from a rollout anywhere on the disk. The thread keeps its id.
+    /// Creates our own journal from a rollout anywhere on the disk. The thread keeps its id.
     pub fn import_rollout(&self, path: &Path) -> Result<ThreadRow, JournalError> {
         let thread_id = rollout_thread_id(path)?;
         let journal = self.copy_rollout(path, &thread_id, u64::MAX, ThreadMetadataChange::default(), None)?;
@@ -96,7 +96,7 @@ impl Store {
         Ok(row)
     }
 
-    /// Before a change to a thread that is not open.
+    /// Called before a change to a closed thread.
     pub(super) fn adopt_before_edit(&self, thread_id: &ThreadId) -> Result<(), JournalError> {
         let Some((read, rollout)) = self.read_reference(thread_id)? else { return Ok(()) };
         let at_ms = read.row.summary.updated_at_ms;
@@ -104,7 +104,7 @@ impl Store {
         if !read.row.is_archived {
             return Ok(());
         }
-        // It was archived before it was ours.
+        // It was archived before it was copied.
         self.archive(thread_id).map(|_| ())
     }
 
@@ -157,7 +157,7 @@ impl Store {
     }
 }
 
-/// The lines of a journal that is made as a whole, and what they say about the thread.
+/// The lines of a journal that is created as a whole, and the thread's summary.
 struct JournalCopy {
     lines: Vec<u8>,
     next: u64,

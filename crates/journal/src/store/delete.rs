@@ -1,4 +1,4 @@
-//! The end of a thread: its record goes, and with it those of the threads that it started.
+//! Deletes a thread's record, and those of the threads that it started.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::lock::JournalLock;
 use crate::row::ThreadRow;
 
 impl Store {
-    /// Removes a thread and those that it started, for good. If one of them is open somewhere, all of them stay.
+    /// Deletes a thread and its descendants permanently. If one of them is open in any process, all of them stay.
     pub fn delete(&self, thread_id: &ThreadId) -> Result<Vec<ThreadRow>, JournalError> {
         let rows = self.with_descendants(thread_id)?;
         let mut held = Vec::new();
@@ -23,7 +23,7 @@ impl Store {
             let lock = JournalLock::acquire(&self.layout.lock(&key), &row.path)?;
             held.push((key, row, lock));
         }
-        // The children go first: what is left after a crash can still be found and deleted by its parent.
+        // Children first: after a crash, the rest can still be found and deleted by the parent.
         while let Some((key, row, _lock)) = held.pop() {
             match fs::remove_file(&row.path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -41,7 +41,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// The thread, and after it every thread below it. A rollout of another program is not ours to delete.
+    /// The thread, then all its descendants. A rollout of another program is not ours to delete.
     pub fn with_descendants(&self, thread_id: &ThreadId) -> Result<Vec<ThreadRow>, JournalError> {
         let first = self.summary(thread_id)?;
         if !self.layout.is_own(&first.path) {
@@ -58,7 +58,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Every thread of ours that another one started, by that one.
+    /// Our threads that another one started, by that one.
     fn children(&self) -> Result<HashMap<ThreadId, Vec<ThreadRow>>, JournalError> {
         let mut children: HashMap<ThreadId, Vec<ThreadRow>> = HashMap::new();
         for archived in [false, true] {

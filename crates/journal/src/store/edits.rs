@@ -1,4 +1,4 @@
-//! Changes to threads that are not open: their facts, and whether they are archived.
+//! Changes to closed threads: their metadata, and whether they are archived.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::thread_journal::ThreadJournal;
 use crate::writer::JournalWriter;
 
 impl Store {
-    /// Changes what is known about a thread that is not open: into its journal first, into the index second.
+    /// Changes a closed thread's metadata: first in its journal, then in the index.
     pub fn edit(
         &self,
         thread_id: &ThreadId,
@@ -28,7 +28,7 @@ impl Store {
         let mut row = self.summary(thread_id)?;
         let writer = JournalWriter::open(&row.path, &self.layout.lock(&key), &self.writer)?.0;
         if writer.durable_length() != row.length {
-            // Another process wrote before the lock was ours, or an unfinished line was cut.
+            // Another process wrote before we had the lock, or an incomplete line was truncated.
             row = self.summary(thread_id)?;
         }
         let journal = ThreadJournal::new(writer, key, row, self.index.clone());
@@ -38,7 +38,7 @@ impl Store {
         Ok(row)
     }
 
-    /// Moves a thread that is not open to the archive. Where it lies is what says that it is archived.
+    /// Archives a closed thread. The location of the file marks it as archived.
     pub fn archive(&self, thread_id: &ThreadId) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         if self.summary(thread_id)?.is_archived {
@@ -54,13 +54,13 @@ impl Store {
         self.move_journal(&key, row, to, true)
     }
 
-    /// Brings a thread back from the archive, as one that has just been used.
+    /// Unarchives a thread and marks it as just used.
     pub fn unarchive(&self, thread_id: &ThreadId, at_ms: i64) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         if !self.summary(thread_id)?.is_archived {
             return Err(JournalError::NotFound(key.as_str().to_owned()));
         }
-        // An empty change, whose time is what matters.
+        // An empty change, for its time.
         let row = match self.edit(thread_id, ThreadMetadataChange::default(), at_ms) {
             Err(JournalError::Unreadable { .. }) => self.summary(thread_id)?,
             result => result?,
@@ -85,7 +85,7 @@ impl Store {
             }
             disk.rename(&row.path, &to).map_err(|error| JournalError::storage("move", &row.path, error))?;
         }
-        // Into the new place before out of the old one: a crash may show it twice, never not at all.
+        // Linked to the new place before it is removed from the old one: a crash may show it twice, never not at all.
         for folder in folders.iter().flatten() {
             disk.sync_dir(folder).map_err(|error| JournalError::storage("sync", folder, error))?;
         }

@@ -1,4 +1,4 @@
-//! All threads of one state folder: making, finding, reading and archiving their journals.
+//! All threads of one state folder: creating, finding, reading and archiving their journals.
 
 mod adopt;
 mod delete;
@@ -33,17 +33,17 @@ use crate::writer::{JournalWriter, Recovery, WriterOptions};
 
 pub use records_page::RecordsPage;
 
-/// Long enough for a thousand journals or two, and short enough for a person who waits.
+/// Enough for one or two thousand journals, and short enough for a waiting user.
 const LIST_WAIT: Duration = Duration::from_millis(300);
 
 #[derive(Clone)]
 pub struct StoreOptions {
     pub writer: WriterOptions,
-    /// Told of damage and of the index being rebuilt.
+    /// Notified of damage and of index rebuilds.
     pub observer: Observer,
-    /// How long a list waits for the index to read journals it does not know. The rest is read in the background.
+    /// How long a list waits for the index to read new journals. The rest is read in the background.
     pub list_wait: Duration,
-    /// The home of the reference, whose threads are listed and read beside our own.
+    /// The home of the reference, whose threads are listed and read too.
     pub reference: Option<PathBuf>,
 }
 
@@ -84,11 +84,11 @@ pub struct ReadThread {
 }
 
 impl Store {
-    /// Makes the folder where it is missing. The index is compared with the journals when it is first asked.
+    /// Creates the folder if it is missing. The index is compared with the journals on first use.
     pub fn open(root: &Path, options: StoreOptions) -> Result<Self, JournalError> {
         let storage = |error| JournalError::storage("create", root, error);
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(storage)?;
-        // Links above are the user's own; below, none is followed.
+        // Links above the root are the user's own; below it, none is followed.
         let layout = StoreLayout::new(fs::canonicalize(root).map_err(storage)?);
         let layout = layout.with_reference(options.reference);
         for folder in [layout.threads(), layout.archive(), layout.locks()] {
@@ -98,8 +98,8 @@ impl Store {
         Ok(Self { layout, writer: options.writer, index })
     }
 
-    /// A store that makes no folder and can be on a disk that is missing or read-only, for threads that keep nothing here.
-    /// Whatever is written to it fails, and says why.
+    /// A store that creates no folder and works with a missing or read-only disk, for threads that store nothing here.
+    /// Writing to it fails with the reason.
     pub fn detached(root: &Path, options: StoreOptions) -> Self {
         let layout = StoreLayout::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let index = Arc::new(Index::new(layout.clone(), options.observer, options.list_wait));
@@ -110,7 +110,7 @@ impl Store {
         self.layout.root()
     }
 
-    /// Fails, and says why, when nothing can be written here.
+    /// Fails with the reason if nothing can be written here.
     pub fn check_writable(&self) -> Result<(), JournalError> {
         let probe = self.layout.locks().join(format!("{}.probe", std::process::id()));
         let mut options = fs::File::options();
@@ -120,12 +120,12 @@ impl Store {
         written.and(removed).map_err(|error| JournalError::storage("write to", self.layout.root(), error))
     }
 
-    /// Where the journal of a thread made at this time will be.
+    /// The path of the journal of a thread created at this time.
     pub fn path_for(&self, thread_id: &ThreadId, created_at_ms: i64) -> Result<PathBuf, JournalError> {
         Ok(self.layout.active(&ThreadKey::parse(thread_id.as_str())?, created_at_ms))
     }
 
-    /// Makes the journal of a new thread. It begins with `first`, which holds the thread's identity.
+    /// Creates the journal of a new thread. It starts with `first`, which contains the thread's identity.
     pub fn create(
         &self,
         thread_id: &ThreadId,
@@ -148,7 +148,7 @@ impl Store {
         Ok(ThreadJournal::new(writer, key, row, self.index.clone()))
     }
 
-    /// Opens a thread to be continued: takes its lock, repairs its end, reads its history.
+    /// Opens a thread to continue it: takes its lock, repairs its end, reads its history.
     pub fn resume(&self, thread_id: &ThreadId) -> Result<Resumed, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = self.path_of(&key)?;
@@ -173,7 +173,7 @@ impl Store {
         Ok(Resumed { journal, history, recovery })
     }
 
-    /// Reads a thread without opening it; also one that is being written, up to what is durable.
+    /// Reads a thread without opening it; if it is being written, up to what is durable.
     pub fn read(&self, thread_id: &ThreadId) -> Result<ReadThread, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = match self.path_of(&key) {
@@ -227,17 +227,17 @@ impl Store {
         }
     }
 
-    /// Until the index is complete a page can be shorter than asked for, with a cursor to go on from.
+    /// Until the index is complete a page can be shorter than requested, with a cursor to continue from.
     pub fn list(&self, query: &ListQuery) -> Result<ThreadPage, JournalError> {
         self.index.list(query)
     }
 
-    /// Compares the whole index with the journals, now.
+    /// Compares the whole index with the journals.
     pub fn refresh_index(&self) -> Result<(), JournalError> {
         self.index.refresh()
     }
 
-    /// Deletes the index. It is made again from the journals when it is next asked.
+    /// Deletes the index. It is rebuilt from the journals on next use.
     pub fn delete_index(&self) -> Result<(), JournalError> {
         self.index.delete()
     }
@@ -248,8 +248,8 @@ impl Store {
         row.inspect_err(|error| tracing::warn!(%error, "the thread index does not answer")).ok()?
     }
 
-    /// Most ids tell where their journal is. The index, which may first have to be opened, is asked about the others,
-    /// and believed only if the file is there.
+    /// Most ids give the path of their journal. For others, the index is queried, which may have to be opened first,
+    /// and trusted only if the file exists.
     fn path_of(&self, key: &ThreadKey) -> Result<PathBuf, JournalError> {
         if let Some(path) = self.layout.path_from_id(key) {
             return Ok(path);
@@ -281,7 +281,7 @@ impl Store {
     }
 }
 
-/// The history in any journal file, wherever it is.
+/// The history in any journal file.
 pub fn read_history_file(
     path: &Path,
     options: &ReadOptions,

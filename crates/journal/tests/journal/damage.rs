@@ -1,4 +1,4 @@
-//! Journals that were cut, flipped, spliced and doubled: no panic, no sound record lost, no loss unsaid.
+//! Truncated, flipped, spliced and doubled journals: no panic, no valid record lost, no unreported loss.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{Chance, batch, folder, meta, options, places, rounds, thread_id, told};
 
-/// In the journal that is corrupted.
+/// In the corrupted journal.
 const RECORDS: usize = 40;
 
 fn journal(folder: &Path) -> Vec<u8> {
@@ -72,7 +72,7 @@ fn corrupt(bytes: &[u8], chance: &mut Chance) -> (&'static str, Vec<u8>) {
 }
 
 #[test]
-fn random_corruption_loses_no_sound_record_and_no_loss_goes_unsaid() {
+fn random_corruption_loses_no_valid_record_and_every_loss_is_reported() {
     let folder = folder();
     let bytes = journal(folder.path());
     let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
@@ -114,7 +114,7 @@ fn check(path: &Path, bad: &[u8], lines: &[&[u8]], at: &str) {
     for seq in 1..=lines.len() as u64 {
         let is_sound = sound.contains(&seq);
         assert_eq!(kept.contains(&seq), is_sound, "{at}: record {seq}");
-        // Records lost behind the last one that is left cannot be noticed.
+        // A loss after the last remaining record cannot be detected.
         if !is_sound && seq < highest {
             assert!(missing.contains(&seq), "{at}: the loss of record {seq} is unsaid");
         }
@@ -124,7 +124,7 @@ fn check(path: &Path, bad: &[u8], lines: &[&[u8]], at: &str) {
     }
 }
 
-/// The records whose bytes are all there, wherever they are.
+/// The records whose bytes are complete, in any place.
 fn sound(bad: &[u8], lines: &[&[u8]]) -> HashSet<u64> {
     let mut sound = HashSet::new();
     for at in 0..bad.len() {
@@ -137,7 +137,7 @@ fn sound(bad: &[u8], lines: &[&[u8]]) -> HashSet<u64> {
 }
 
 #[test]
-fn a_corrupt_journal_can_be_written_on() {
+fn a_corrupt_journal_can_be_continued() {
     let folder = folder();
     let bytes = journal(folder.path());
     let (path, lock) = places(folder.path());
@@ -262,7 +262,7 @@ fn every_kind_of_record_comes_back() {
 }
 
 #[test]
-fn nothing_in_it_is_an_error_and_not_a_panic() {
+fn an_empty_journal_is_an_error() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     for bytes in [&b""[..], b"\n\n", b"\0\0\0\0", b"{\"seq\":1", b"{}\n[]\n"] {

@@ -1,4 +1,4 @@
-//! Threads that are deleted: what goes with them, and when they stay.
+//! Deleted threads: what is deleted with them, and when they stay.
 
 use oarlock_journal::{JournalError, ListQuery, Store};
 use protocol::ThreadSourceKind;
@@ -44,7 +44,7 @@ fn family(store: &Store) {
 }
 
 #[test]
-fn a_thread_goes_with_all_below_it() {
+fn a_thread_is_deleted_with_its_descendants() {
     let folder = folder();
     let store = Store::open(folder.path(), Events::default().options()).unwrap();
     family(&store);
@@ -60,7 +60,7 @@ fn a_thread_goes_with_all_below_it() {
     }
     assert!(matches!(store.delete(&thread_id(1)), Err(JournalError::NotFound(_))));
     drop(store);
-    // Nor does it come back with the index of another process, or with a new one.
+    // It does not reappear with the index of another process, or with a new one.
     let store = Store::open(folder.path(), Events::default().options()).unwrap();
     assert_eq!(stored(&store), ids(&[5]));
     store.delete_index().unwrap();
@@ -68,7 +68,7 @@ fn a_thread_goes_with_all_below_it() {
 }
 
 #[test]
-fn a_family_with_an_open_member_stays_whole() {
+fn a_family_with_an_open_member_is_not_deleted() {
     let folder = folder();
     let store = Store::open(folder.path(), Events::default().options()).unwrap();
     family(&store);

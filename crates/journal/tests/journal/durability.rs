@@ -1,4 +1,4 @@
-//! Acknowledged records are on the disk: under many writers at once, and when the process is killed.
+//! Acknowledged records are on the disk: with many writers, and after a kill.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl JournalDisk for CountingDisk {
     }
 }
 
-/// The line an acknowledgement speaks of, as it is on the disk now.
+/// The acknowledged line, as it is on the disk now.
 fn last_line(path: &Path, appended: Appended) -> String {
     let bytes = std::fs::read(path).unwrap();
     let upto = usize::try_from(appended.length).unwrap();
@@ -71,7 +71,7 @@ fn an_acknowledged_record_is_in_the_file_whoever_else_is_writing() {
 }
 
 #[test]
-fn listeners_are_told_in_order_and_a_panicking_one_harms_nobody() {
+fn listeners_are_notified_in_order_and_a_panic_harms_no_other() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     let writer = JournalWriter::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap();
@@ -101,7 +101,7 @@ fn a_dropped_writer_finishes_what_was_appended() {
     }
 }
 
-/// Not a test of its own: the process that [`a_killed_process_loses_nothing_it_acknowledged`] kills.
+/// Not a test: the process that [`a_killed_process_loses_nothing_it_acknowledged`] kills.
 #[test]
 fn child_appends_until_killed() {
     let Ok(folder) = std::env::var("JOURNAL_TEST_APPEND") else { return };
@@ -137,7 +137,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
     }
 }
 
-/// Kills a process in the middle of its work, and gives the last number it said was acknowledged.
+/// Kills a process while it writes, and returns the last number it acknowledged.
 fn kill_after(acknowledgements: usize, folder: &Path) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "durability::child_appends_until_killed", "--nocapture"])

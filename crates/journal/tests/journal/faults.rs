@@ -1,5 +1,5 @@
-//! Every call to the disk fails once, at every place, in every way: nothing acknowledged is lost, nothing refused
-//! comes back, and writing goes on as soon as the disk does.
+//! Every disk operation fails once, at every point, in every way: nothing acknowledged is lost, nothing refused
+//! reappears, and writing continues when the disk works again.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::support::{Fault, FaultyDisk, batch, folder, meta, places, thread_id, 
 struct Outcome {
     acknowledged: Vec<String>,
     refused: Vec<String>,
-    /// Not waited for, or told of later: may be there or not.
+    /// Not awaited, or reported later: may be there or not.
     open: Vec<String>,
 }
 
 impl Outcome {
-    /// A disk that refused to the last did not let us cut what was written by half either.
+    /// If the disk refused to the end, a partial write could not be truncated either.
     fn let_go(&mut self, refused_since: usize, fault: Fault) {
         if fault.calls > 2 {
             self.open.extend(self.refused.drain(refused_since..));
@@ -43,7 +43,7 @@ fn no_fault_at_any_call_loses_what_was_acknowledged() {
     assert!(points >= 2_000, "{points} fault points");
 }
 
-/// Every call in turn fails this way, until a run gets through without reaching the fault.
+/// Every operation in turn fails this way, until a run ends before the fault.
 fn walk(errno: i32) -> usize {
     let committer = Committer::with_threads(1);
     let faults = [(false, 1), (true, 1), (true, 2), (false, 7), (true, 40)];
@@ -69,7 +69,7 @@ fn fails_and_recovers(first: usize, fault: Fault, committer: &Committer) -> bool
         let lines = batch(&[told("t", &text), told("t", &format!("{text}, second line"))]);
         let Some(open) = writer.take().or_else(|| open(&path, &lock, &options)) else { continue };
         match step {
-            // Not waited for; word of its loss reaches one of the next.
+            // Not awaited; its loss is reported to a later one.
             4 | 5 | 16 => match open.append(&lines) {
                 Ok(_) => outcome.open.push(text),
                 Err(_) => outcome.refused.push(text),
@@ -111,7 +111,7 @@ fn open(path: &Path, lock: &Path, options: &WriterOptions) -> Option<JournalWrit
 }
 
 fn check((path, lock): (&Path, &Path), options: &WriterOptions, outcome: &Outcome, at: &str) {
-    // Twice, because recovery that is itself cut short must change nothing.
+    // Twice, because an interrupted recovery must change nothing.
     for _ in 0..2 {
         JournalWriter::open(path, lock, options).unwrap().0.close().unwrap();
     }
@@ -148,7 +148,7 @@ fn text(record: Record) -> Option<String> {
 fn a_full_disk_says_so_and_writing_resumes_when_there_is_room() {
     let folder = folder();
     let (path, lock) = places(folder.path());
-    // Past the nine calls of creation and the first append, eight calls fail.
+    // After the nine operations of creation and the first append, eight operations fail.
     let disk = Arc::new(FaultyDisk::new(10, Fault { errno: ENOSPC, is_partial: true, calls: 8 }));
     let options = WriterOptions { disk, ..WriterOptions::default() };
     let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
@@ -167,7 +167,7 @@ fn a_full_disk_says_so_and_writing_resumes_when_there_is_room() {
 }
 
 #[test]
-fn a_loss_nobody_waited_for_is_told_to_whoever_comes_next() {
+fn a_loss_that_was_not_awaited_is_reported_to_the_next_append() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     let disk = Arc::new(FaultyDisk::new(6, Fault { errno: EIO, is_partial: false, calls: 2 }));
@@ -194,7 +194,7 @@ fn a_file_deleted_underneath_is_not_made_again_without_its_head() {
 }
 
 #[test]
-fn a_file_changed_by_someone_else_is_not_written_on() {
+fn a_file_changed_by_another_process_is_not_continued() {
     for (change, what) in [("shorter", -1_i64), ("longer", 5)] {
         let folder = folder();
         let (path, lock) = places(folder.path());
@@ -212,7 +212,7 @@ fn a_file_changed_by_someone_else_is_not_written_on() {
 }
 
 #[test]
-fn links_and_pipes_in_the_place_of_a_journal_are_refused() {
+fn links_and_pipes_in_place_of_a_journal_are_refused() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     let options = WriterOptions::default();

@@ -1,4 +1,4 @@
-//! Records in, history out: what the model sees, what clients see, and what is known of the thread.
+//! From records to a history: the model's items, the clients' turns, and the summary.
 
 use oarlock_journal::{HistoryBuilder, JournalEntry, ThreadHistory};
 use protocol::{ContentItem, ResponseItem};
@@ -88,7 +88,7 @@ fn turns_keep_their_items_statuses_and_errors() {
 }
 
 #[test]
-fn a_turn_has_its_plan_as_the_agent_last_told_it() {
+fn a_turn_has_the_last_plan_of_the_agent() {
     let call = |turn: &str, arguments: &str| {
         let item =
             json!({"type": "function_call", "name": "update_plan", "arguments": arguments, "call_id": "c"});
@@ -126,7 +126,7 @@ fn a_turn_that_never_ended_is_interrupted_and_nothing_in_it_runs() {
 }
 
 #[test]
-fn an_item_that_comes_late_lands_in_its_own_turn() {
+fn a_late_item_belongs_to_its_own_turn() {
     let records = [started("a"), ended("a", "completed"), started("b"), command("a", "c1", "completed")];
     check(&records, "", "a:completed[c1=completed] b:interrupted[]");
 }
@@ -149,7 +149,7 @@ fn compaction_replaces_what_was_before_it() {
 }
 
 #[test]
-fn rollback_takes_turns_away_from_both_sides() {
+fn rollback_removes_turns_for_model_and_clients() {
     let turn = |id: &str| [started(id), told(id, id), user(id, "x"), ended(id, "completed")];
     let three = [turn("a"), turn("b"), turn("c")].concat();
     let and = |more: &[Value]| [&three[..], more].concat();
@@ -162,7 +162,7 @@ fn rollback_takes_turns_away_from_both_sides() {
 }
 
 #[test]
-fn rolling_back_over_a_compaction_brings_back_what_it_replaced() {
+fn rolling_back_a_compaction_restores_the_replaced_items() {
     let records = [
         json!({"kind": "responseItem", "turnId": null, "item": told("", "before")["item"]}),
         started("a"),
@@ -177,7 +177,7 @@ fn rolling_back_over_a_compaction_brings_back_what_it_replaced() {
 }
 
 #[test]
-fn the_last_settings_are_those_of_the_last_turn_that_stands() {
+fn the_last_settings_are_those_of_the_last_remaining_turn() {
     let context = |turn: &str, model: &str| json!({"kind": "turnContext", "turnId": turn, "context": {"model": model, "effort": "high"}});
     let records = [started("a"), context("a", "m-a"), started("b"), context("b", "m-b")];
     assert_eq!(history(&records).turn_context.unwrap()["model"], "m-b");
@@ -222,7 +222,7 @@ fn facts_of_the_thread() {
 }
 
 #[test]
-fn operations_that_a_restart_must_take_up() {
+fn operations_that_matter_after_a_restart() {
     let proposed = |id: &str| {
         json!({"kind": "operation", "state": "proposed", "operationId": id, "type": "command", "tool": "shell",
             "itemId": id, "agentPath": [], "arguments": {}, "argumentsDigest": "d", "effects": "once",
@@ -253,22 +253,22 @@ fn operations_that_a_restart_must_take_up() {
         let operations = history(records).operations;
         operations.iter().map(|open| (open.operation_id.to_string(), open.records.len())).collect()
     };
-    // The turn never ended, so the model may not have read of what finished in it.
+    // The turn has no end, so the model may not have got what finished in it.
     let kept = |ids: &[(&str, usize)]| ids.iter().map(|(id, n)| ((*id).to_owned(), *n)).collect::<Vec<_>>();
     assert_eq!(open(&records), kept(&[("waits", 1), ("unknown", 2), ("done", 3), ("later", 1)]));
-    // Nothing of a turn that has ended is decided any more.
+    // Nothing in an ended turn is decided any more.
     let ended = [&records[..], &[ended("b", "completed")]].concat();
     assert_eq!(open(&ended), kept(&[("waits", 1), ("unknown", 2)]));
     // A request of a turn that was rolled back no longer counts.
     let records = [&records[..], &[rolled_back(1)]].concat();
     assert!(!open(&records).iter().any(|(id, _)| id == "later"));
-    // A turn that is taken up again may yet need what finished in it.
+    // A resumed turn may still need what finished in it.
     let again = [started("a"), proposed("c"), state("c", "started"), state("c", "finished"), started("a")];
     assert_eq!(open(&again), kept(&[("c", 3)]));
 }
 
 #[test]
-fn approvals_that_hold_for_longer_are_the_threads_own() {
+fn lasting_approvals_belong_to_the_thread() {
     let decided = |id: &str, decision: Value| {
         json!({"kind": "operation", "state": "decided", "operationId": id, "decision": decision,
             "argumentsDigest": "d", "sessionKeys": [id], "decidedAtMs": NOW})

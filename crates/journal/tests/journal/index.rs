@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Events, NOW, batch_at, folder, meta_with, started, thread_id, user};
 
-/// A closed thread made and last used at these times.
+/// A closed thread, created and last used at these times.
 fn make(store: &Store, number: u64, created_at_ms: i64, updated_at_ms: i64, more: Value) {
     let thread = thread_id(number);
     let mut meta = meta_with(&thread, more);
@@ -60,7 +60,7 @@ fn pages_of_every_size_show_every_thread_once_even_within_one_millisecond() {
 }
 
 #[test]
-fn a_cursor_that_is_none_is_named() {
+fn an_invalid_cursor_is_named() {
     let folder = folder();
     let store = Store::open(folder.path(), Events::default().options()).unwrap();
     for cursor in ["", "x", "2026-11-15T20:09:51.123Z", "2026-11-15T20:09:51.123Z|x", "|"] {
@@ -115,7 +115,7 @@ fn filters() {
 }
 
 #[test]
-fn what_was_just_appended_is_listed() {
+fn appended_changes_are_listed_at_once() {
     let folder = folder();
     let store = Store::open(folder.path(), Events::default().options()).unwrap();
     let thread = thread_id(1);

@@ -48,7 +48,7 @@ fn fill(root: &Path, threads: u64, id: fn(u64) -> ThreadId) {
     fs::remove_file(root.join("index.sqlite")).unwrap();
 }
 
-/// Reads two portions of journals at the most until told to go on, and says when all are read.
+/// Blocks after two portions of journals until released, and reports when all are read.
 struct Held {
     options: StoreOptions,
     go_on: Sender<()>,
@@ -150,7 +150,7 @@ fn ids_without_a_time_are_listed_at_once_too_and_changes_meanwhile_are_kept() {
     for number in [1, 250, 500] {
         store.archive(&thread_id(number)).unwrap();
     }
-    // Nobody lists meanwhile: the background does it.
+    // Nothing is listed meanwhile: the background thread does it.
     complete.recv_timeout(LONG).unwrap();
     let shown = all_pages(&store, ListQuery::default());
     assert_eq!(shown.len(), 497);

@@ -9,7 +9,7 @@ use oarlock_journal::{JournalError, JournalWriter, ReadOptions, read};
 
 use crate::support::{batch, folder, meta, options, places, rounds, thread_id, told};
 
-/// Not a test of its own: a process that opens and closes a journal as it is told.
+/// Not a test: a process that opens and closes a journal on command.
 #[test]
 fn child_does_as_told() {
     let Ok(folder) = std::env::var("JOURNAL_TEST_LOCK") else { return };

@@ -10,7 +10,7 @@ use oarlock_journal::{DamageKind, ListQuery, Store, StoreOptions};
 use crate::support::{batch, folder, meta, options, thread_id, told, user};
 
 const FAR: u64 = 3 << 30;
-/// Reading so many zeros takes many times as long, also on a fast machine.
+/// Reading all the zeros takes many times as long, even on a fast machine.
 const QUICK: Duration = Duration::from_millis(700);
 
 fn store(root: &std::path::Path) -> Store {

@@ -58,7 +58,7 @@ pub(crate) fn user(turn: &str, text: &str) -> Value {
     json!({"kind": "threadItem", "turnId": turn, "item": item})
 }
 
-/// Something the model sees that can be told apart.
+/// A distinguishable item for the model.
 pub(crate) fn told(turn: &str, text: &str) -> Value {
     let content = json!([{"type": "output_text", "text": text}]);
     let item = json!({"type": "message", "role": "assistant", "content": content});
@@ -87,7 +87,7 @@ pub(crate) fn rounds(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(default)
 }
 
-/// Everything a store told.
+/// All events of a store.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Arc<Mutex<Vec<StoreEvent>>>);
 

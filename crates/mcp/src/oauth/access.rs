@@ -1,4 +1,4 @@
-//! The token of a connection: read from the store, renewed shortly before it ends or when the server refuses it.
+//! The token of a connection: read from the store, renewed shortly before it expires or when the server refuses it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use super::login::{McpLogins, has_token};
 use super::store::{LoginPlace, StoredLogin};
 use super::tokens::{expires_within, request_tokens};
 
-/// A token that ends sooner is renewed first.
+/// A token that expires sooner is renewed first.
 const MARGIN: Duration = Duration::from_secs(30);
-/// For one renewal, whatever the authorization server does.
+/// Time limit of one renewal.
 const RENEWING: Duration = Duration::from_secs(40);
 
 /// The login that belongs to one server's connections.
@@ -29,14 +29,14 @@ pub(crate) struct ServerAccess {
 }
 
 impl ServerAccess {
-    /// `None` for servers that need no login of ours: programs, and those with a token in the configuration.
+    /// `None` for servers without OAuth: programs, and those with a configured token.
     pub(crate) fn new(logins: &Arc<McpLogins>, server: &McpServer) -> Option<Arc<Self>> {
         let McpTransport::Http { url, .. } = &server.transport else { return None };
         let place = logins.place_of(server).filter(|_| !has_token(server))?;
         Some(Arc::new(Self { logins: logins.clone(), place, url: url.clone(), known: Mutex::default() }))
     }
 
-    /// The token to send, if somebody has logged in.
+    /// The token to send, if logged in.
     pub(crate) async fn token(&self) -> Option<SecretText> {
         let known = self.known.lock().clone();
         let login = match known {
@@ -45,13 +45,13 @@ impl ServerAccess {
         };
         let is_ending = expires_within(&login.tokens, MARGIN, self.logins.clock.now_ms());
         match is_ending && login.tokens.refresh.is_some() {
-            // One that cannot be renewed is tried as it is: the server decides.
+            // If it cannot be renewed, the old one is tried.
             true => Some(self.renew(&login.tokens.access).await.unwrap_or(login.tokens.access)),
             false => Some(login.tokens.access),
         }
     }
 
-    /// The scopes of the login together with these, each once: a login with fewer would take something away.
+    /// The scopes of the login plus these: fewer would remove access.
     pub(crate) fn scopes_with(&self, wanted: &str) -> Vec<String> {
         let known =
             self.known.lock().as_ref().and_then(|login| login.tokens.scope.clone()).unwrap_or_default();
@@ -64,7 +64,7 @@ impl ServerAccess {
         scopes
     }
 
-    /// Another token than this one, which was refused or is about to end. One caller renews; the others get its token.
+    /// Replaces this token, which was refused or is about to expire. Concurrent callers get the same new one.
     pub(crate) async fn renew(&self, old: &SecretText) -> Option<SecretText> {
         let lane = self.logins.renewing.lock().entry(self.place.file()).or_default().clone();
         let _lane = lane.lock().await;
@@ -83,7 +83,7 @@ impl ServerAccess {
             }
             Ok(Err(LoginError::Refused(why))) => {
                 tracing::warn!(why, "a login to an MCP server has ended; log in again");
-                // A token that was refused once stays refused; the server is then shown as not logged in.
+                // A refused token stays refused; the server is then shown as not logged in.
                 let place = self.place.clone();
                 let _ = blocking(move || place.remove()).await;
                 *self.known.lock() = None;
@@ -114,7 +114,7 @@ impl ServerAccess {
         let mut tokens =
             request_tokens(&fetcher, &login.token_endpoint, &login.client, &grant, &*self.logins.clock)
                 .await?;
-        // Fields that the answer leaves out stay.
+        // Fields missing in the response are kept.
         tokens.refresh = tokens.refresh.or_else(|| login.tokens.refresh.clone());
         tokens.scope = tokens.scope.or_else(|| login.tokens.scope.clone());
         Ok(StoredLogin { tokens, ..login.clone() })

@@ -1,4 +1,4 @@
-//! Which addresses a server's metadata can make us ask. A server on the internet must not reach, through us, what only
+//! Which addresses a server's metadata may make us request. A server on the internet must not use us to reach what only
 //! this machine or its network can.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use super::LoginError;
 
 const RESOLVING: Duration = Duration::from_secs(5);
 
-/// Who can reach an address, from everybody to this machine alone.
+/// Who can reach an address, from everyone to this machine only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Zone {
     Public,
@@ -18,7 +18,7 @@ enum Zone {
     Loopback,
 }
 
-/// The rule for one server: no address further inside than the server's own.
+/// The rule for one server: no address further inside than its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AddressRule {
     innermost: Zone,
@@ -43,7 +43,7 @@ impl AddressRule {
         }
     }
 
-    /// Whether a browser may be sent there, or a request. `subject` says who names the address.
+    /// Whether a browser or a request may go there. `subject` says who names the address.
     pub(super) fn check_form(self, subject: &'static str, text: &str) -> Result<Uri, LoginError> {
         let refuse = |problem| LoginError::Address { subject, url: super::url::shown(text), problem };
         let url: Uri = text.parse().map_err(|_| refuse("which is no address"))?;
@@ -65,9 +65,9 @@ impl AddressRule {
         }
     }
 
-    /// As `check_form`, and what its name stands for is checked too. A name that cannot be resolved here may be known
-    /// to a proxy; without one the request fails anyway. One that resolves to something else a moment later meets TLS:
-    /// what answers there has no certificate for the name.
+    /// Like `check_form`, and also checks the resolved addresses. A name that cannot be resolved here may be known to a
+    /// proxy; without one the request fails anyway. If the name resolves differently a moment later, TLS fails: that
+    /// host has no certificate for the name.
     pub(super) async fn check(self, subject: &'static str, text: &str) -> Result<Uri, LoginError> {
         let url = self.check_form(subject, text)?;
         let addresses = match literal(url.host().unwrap_or_default()) {
@@ -106,8 +106,8 @@ async fn resolved(url: &Uri) -> Vec<IpAddr> {
     }
 }
 
-/// `None` for what no metadata may ever name: link-local addresses (where clouds keep their keys), multicast, and
-/// addresses that are none.
+/// `None` for addresses that metadata must never name: link-local (where clouds provide credentials), multicast, and
+/// unspecified ones.
 fn zone(address: IpAddr) -> Option<Zone> {
     match address {
         IpAddr::V4(address) => zone_v4(address),
@@ -133,7 +133,7 @@ fn zone_v4(address: Ipv4Addr) -> Option<Zone> {
 fn zone_v6(address: Ipv6Addr) -> Option<Zone> {
     let first = address.segments()[0];
     let is_link_local = (first & 0xffc0) == 0xfe80;
-    // The last four bytes are an address of version 4: translated (64:ff9b::/96) or compatible (::/96).
+    // The last four bytes are an IPv4 address: translated (64:ff9b::/96) or compatible (::/96).
     let embedded = match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] if high != 0 => {
             Some(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))

@@ -1,9 +1,9 @@
-//! `WWW-Authenticate`: what a server says about the token it wants.
+//! `WWW-Authenticate`: a server's requirements for a token.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
-/// The parts of a `Bearer` challenge that matter here.
+/// The relevant parts of a `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) resource_metadata: Option<String>,
@@ -38,7 +38,7 @@ impl Challenge {
     }
 }
 
-/// The next `key=value` or `key="value"`, and what follows it.
+/// The next `key=value` or `key="value"`, and the rest.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let text = text.trim_start_matches([',', ' ', '\t']);
     let (key, rest) = text.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Where to log in: from a server's own words (RFC 9728) to the metadata of its authorization server (RFC 8414).
+//! Finds the authorization server: from a server's metadata (RFC 9728) to that of its authorization server (RFC 8414).
 
 use http::Uri;
 use serde_json::Value;
@@ -8,27 +8,27 @@ use super::challenge::Challenge;
 use super::fetch::Fetcher;
 use super::url::{origin, path, shown};
 
-/// An authorization server, as far as a login needs it.
+/// The metadata of an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AuthorizationServer {
-    /// Unset where an older server has no metadata that names it.
+    /// Unset if an older server has no metadata with it.
     pub(super) issuer: Option<String>,
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
-    /// How programs prove who they are at the token endpoint.
+    /// How clients authenticate at the token endpoint.
     pub(super) auth_methods: Vec<String>,
-    /// It says who it is when a browser comes back (RFC 9207).
+    /// It identifies itself in the redirect (RFC 9207).
     pub(super) names_itself: bool,
 }
 
-/// Metadata that is known before anybody logs in.
+/// Metadata found before the login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Discovered {
     pub(super) server: AuthorizationServer,
     /// The resource that the token is for.
     pub(super) resource: String,
-    /// The scopes that the server asks for.
+    /// The scopes that the server requires.
     pub(super) scopes: Option<String>,
 }
 
@@ -43,7 +43,7 @@ const RESOURCE: &str = "server";
 const METADATA: &str = "metadata of the server";
 const ISSUER: &str = "metadata of the authorization server";
 
-/// `challenge` is what the server answered without a token.
+/// `challenge` is the server's response without a token.
 pub(super) async fn discover(
     fetcher: &Fetcher,
     url: &Uri,
@@ -60,7 +60,7 @@ pub(super) async fn discover(
     Ok(Discovered { server, resource, scopes })
 }
 
-/// `None` where the server has no such metadata, as those before 2025-06-18.
+/// `None` if the server has no such metadata, like those before 2025-06-18.
 async fn protected_resource(
     fetcher: &Fetcher,
     url: &Uri,
@@ -71,7 +71,7 @@ async fn protected_resource(
     match &challenge.resource_metadata {
         Some(named) => {
             let parsed = fetcher.rule.check_form(RESOURCE, named)?;
-            // A server speaks for itself alone, so there is no reason to ask anybody else about it.
+            // A server may only describe itself, so other hosts are not requested.
             if origin(&parsed) != origin_of_server {
                 let (subject, url) = (RESOURCE, shown(named));
                 let problem = "which is not its own address, as the place of its metadata";
@@ -105,7 +105,7 @@ fn read_resource(
     let wrong = |problem: String| LoginError::Metadata { url: place.to_owned(), problem };
     let named = body.get("resource").and_then(Value::as_str).unwrap_or_default();
     let parsed: Option<Uri> = named.parse().ok();
-    // Its tokens would be for somebody else.
+    // Its tokens would be for another server.
     let is_ours = parsed.as_ref().is_some_and(|resource| {
         let below = path_of_server.strip_prefix(path(resource));
         origin(resource) == origin_of_server
@@ -140,7 +140,7 @@ async fn of_issuer(fetcher: &Fetcher, issuer: &str) -> Result<AuthorizationServe
             continue;
         }
         let server = read_server(place, &answer.body)?;
-        // Whoever publishes metadata in another's name could have codes sent to itself.
+        // Metadata under another issuer's name could redirect codes.
         if server.issuer.as_deref().map(|found| found.trim_end_matches('/'))
             != Some(issuer.trim_end_matches('/'))
         {
@@ -153,7 +153,7 @@ async fn of_issuer(fetcher: &Fetcher, issuer: &str) -> Result<AuthorizationServe
     Err(LoginError::NotOffered(format!("`{}` has no metadata of an authorization server", shown(issuer))))
 }
 
-/// The rules of 2025-03-26: the server's own host is the authorization server, at fixed addresses if it says nothing.
+/// The rules of 2025-03-26: the server's own host is the authorization server, at default addresses without metadata.
 async fn of_older_server(fetcher: &Fetcher, url: &Uri) -> Result<AuthorizationServer, LoginError> {
     let (origin, path) = (origin(url), path(url));
     let known = "/.well-known/oauth-authorization-server";
@@ -201,7 +201,7 @@ fn read_server(place: &str, body: &Value) -> Result<AuthorizationServer, LoginEr
     })
 }
 
-/// Before anybody is sent anywhere. What they stand for is checked when they are asked.
+/// Before the user is sent there. Resolved addresses are checked on each request.
 fn check_endpoints(fetcher: &Fetcher, server: &AuthorizationServer) -> Result<(), LoginError> {
     let AuthorizationServer { authorization_endpoint, token_endpoint, registration_endpoint, .. } = server;
     let endpoints = [Some(authorization_endpoint), Some(token_endpoint), registration_endpoint.as_ref()];
@@ -211,12 +211,12 @@ fn check_endpoints(fetcher: &Fetcher, server: &AuthorizationServer) -> Result<()
     Ok(())
 }
 
-/// Whether a login is offered, for a list of servers: metadata with both endpoints, whoever issues them.
+/// Whether a login is offered, for a list of servers: metadata with both endpoints, from any issuer.
 pub(super) async fn offers_login(fetcher: &Fetcher, url: &Uri) -> bool {
     let challenge = Challenge::default();
     match protected_resource(fetcher, url, &challenge).await {
         Ok(Some(resource)) => of_issuer(fetcher, &resource.issuer).await.is_ok(),
-        // The fixed addresses of older servers are only a guess.
+        // The default addresses of older servers are only a guess.
         Ok(None) => of_older_server(fetcher, url).await.is_ok_and(|server| server.issuer.is_some()),
         Err(_) => false,
     }

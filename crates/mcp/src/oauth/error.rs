@@ -1,8 +1,8 @@
-//! Why a login did not come about.
+//! Why a login failed.
 
 use std::time::Duration;
 
-/// Read by the user, so each says what happened and, where there is something, what to do.
+/// The user reads the text, so it says what happened and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     #[error("OAuth login is only supported for streamable HTTP servers.")]
@@ -13,17 +13,17 @@ pub enum LoginError {
     HasToken,
     #[error("the server's address is {0}, where a token could be read on its way; a login needs https")]
     Insecure(String),
-    /// Neither its answer nor its metadata say where to log in.
+    /// Neither its response nor its metadata names an authorization server.
     #[error("the server offers no login: {0}")]
     NotOffered(String),
-    /// The server or its metadata name an address that is not asked.
+    /// The server or its metadata names an address that is not allowed.
     #[error("the {subject} names {url}, {problem}")]
     Address { subject: &'static str, url: String, problem: &'static str },
     #[error("{url}: {problem}")]
     Metadata { url: String, problem: String },
     #[error("{url} did not register this program: {problem}")]
     Registration { url: String, problem: String },
-    /// The authorization server said no, in its own words.
+    /// The authorization server refused, with this message.
     #[error("the authorization server refused: {0}")]
     Refused(String),
     #[error("the page that the browser came back with is of another authorization server")]

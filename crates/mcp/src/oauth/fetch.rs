@@ -1,4 +1,4 @@
-//! Requests to authorization servers: checked addresses, no redirects, bounded answers, bounded time.
+//! Requests to authorization servers: checked addresses, no redirects, limited size and time.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::LoginError;
 use super::address::AddressRule;
 use super::url::{form, shown};
 
-/// For the head of one answer, and again for its body.
+/// Time limit of a response's headers, and again of its body.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 256 * 1024;
 
@@ -31,7 +31,7 @@ pub(super) struct JsonAnswer {
 }
 
 impl JsonAnswer {
-    /// The error that it names, or its status, in a line.
+    /// The error in the response, or its status, on one line.
     pub(super) fn problem(&self) -> String {
         let text =
             |key: &str| self.body.get(key).and_then(Value::as_str).map(shown).filter(|text| !text.is_empty());

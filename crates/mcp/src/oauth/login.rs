@@ -1,4 +1,5 @@
-//! One login: prepared, told as an address to open, and ended by the browser that comes back, by time or by another.
+//! One login: prepared, given to the user as an address, and ended by the browser's redirect, a timeout or another
+//! login.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,46 +31,46 @@ use super::tokens::{OAuthClient, register, request_tokens};
 use super::url::with_query;
 use crate::server::initialize;
 
-/// For finding out where to log in.
+/// Time limit of the discovery.
 const PREPARING: Duration = Duration::from_secs(60);
 const PROBING: Duration = Duration::from_secs(10);
-/// For finding out whether a server offers a login at all.
+/// Time limit of finding out whether a server offers a login.
 const LOOKING: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(3600);
 const MOST_AT_ONCE: usize = 16;
 const RANDOM_BYTES: usize = 32;
 
-/// The logins of this process to MCP servers: those under way, and the way to stored ones.
+/// The logins of this process to MCP servers: pending and stored ones.
 #[derive(Debug)]
 pub struct McpLogins {
     pub(super) home: Home,
     pub(super) http: Client,
     pub(super) clock: Arc<dyn Clock>,
     open_logins: Arc<OpenLogins>,
-    /// Held while the tokens of a file are renewed.
+    /// Locked while the tokens of a file are renewed.
     pub(super) renewing: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// By the file the tokens go to. Dropping a sender ends its login.
+/// By the file of the tokens. Dropping a sender ends its login.
 #[derive(Debug, Default)]
 struct OpenLogins(Mutex<HashMap<PathBuf, oneshot::Sender<()>>>);
 
 /// How to log in.
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
-    /// Unset: those of the configuration, else those the server asks for.
+    /// Unset: from the configuration, else those that the server requires.
     pub scopes: Option<Vec<String>>,
     /// How long to wait for the browser.
     pub limit: Duration,
-    /// The port the browser comes back to. Unset: any that is free.
+    /// The port of the redirect. Unset: any free one.
     pub port: Option<u16>,
 }
 
-/// A login that waits for somebody to open its address.
+/// A login that waits for the user to open its address.
 pub struct BegunLogin {
-    /// For the user's browser. Nothing here opens it.
+    /// For the user's browser. Not opened here.
     pub url: String,
-    /// Drives the login. Dropping it gives the login up.
+    /// Completes the login. Dropping it cancels the login.
     pub ended: BoxFuture<'static, Result<(), LoginError>>,
 }
 
@@ -79,7 +80,7 @@ impl std::fmt::Debug for BegunLogin {
     }
 }
 
-/// Everything that is known before the browser comes back.
+/// Everything known before the redirect.
 struct PreparedLogin {
     place: LoginPlace,
     fetcher: Fetcher,
@@ -97,7 +98,7 @@ impl McpLogins {
         Self { home: home.clone(), http, clock, open_logins: Arc::default(), renewing: Mutex::default() }
     }
 
-    /// Prepares a login. An older one to the same server is given up.
+    /// Prepares a login. Cancels an older one to the same server.
     pub async fn begin(&self, server: &McpServer, options: LoginOptions) -> Result<BegunLogin, LoginError> {
         if options.limit.is_zero() {
             return Err(LoginError::NoTime);
@@ -118,7 +119,7 @@ impl McpLogins {
         Ok(BegunLogin { url, ended })
     }
 
-    /// Forgets the tokens. Says whether there were any.
+    /// Removes the tokens. Returns whether there were any.
     pub async fn log_out(&self, server: &McpServer) -> Result<bool, LoginError> {
         let place = self.place_of(server).ok_or(LoginError::NotHttp)?;
         let removed = blocking(move || place.remove()).await;
@@ -132,7 +133,7 @@ impl McpLogins {
         blocking(move || place.load()).await.is_ok_and(|login| login.is_some())
     }
 
-    /// Whether the server says where to log in.
+    /// Whether the server offers a login.
     pub(crate) async fn is_offered(&self, server: &McpServer) -> bool {
         let McpTransport::Http { url, .. } = &server.transport else { return false };
         let looking = async {
@@ -186,7 +187,7 @@ impl McpLogins {
         Ok(PreparedLogin { place, fetcher, redirect, found, client, scope, state, verifier, clock })
     }
 
-    /// The server's answer to a request without a token.
+    /// The server's response to a request without a token.
     async fn probe(
         &self,
         url: &Uri,
@@ -209,7 +210,7 @@ impl McpLogins {
     }
 }
 
-/// A token or an Authorization header of the configuration, which wins over any login.
+/// A token or an Authorization header in the configuration, which takes precedence over a login.
 pub(crate) fn has_token(server: &McpServer) -> bool {
     match &server.transport {
         McpTransport::Stdio { .. } => false,
@@ -235,7 +236,7 @@ impl OpenLogins {
         if open.len() >= MOST_AT_ONCE && !open.contains_key(&file) {
             return Err(LoginError::TooMany);
         }
-        // Dropping the older sender tells its login.
+        // Dropping the older sender cancels its login.
         open.insert(file.clone(), sender);
         Ok((LoginSlot { open_logins: self.clone(), file }, replaced))
     }

@@ -86,7 +86,7 @@ async fn answer(
                 Ok(_) => "The answer has arrived. You can close this page.",
                 Err(_) => "The login did not succeed. Your client shows why; you can close this page.",
             };
-            // Written before the outcome is known: the port closes with that, whoever else is connected.
+            // Written before the outcome is known, because the port then closes for all connections.
             let _ = tokio::time::timeout(WRITING, write_page(&mut stream, "200 OK", text)).await;
             let _ = found.send(outcome).await;
         }

@@ -102,7 +102,7 @@ impl LoginPlace {
         write_secret_file(&self.home, &self.file(), &text).map_err(|error| error.to_string())
     }
 
-    /// Says whether there was a login.
+    /// Returns whether there was a login.
     pub(super) fn remove(&self) -> io::Result<bool> {
         match fs::remove_file(self.file()) {
             Ok(()) => Ok(true),

@@ -1,13 +1,13 @@
-//! Cuts what the user wrote into clauses: one line, one entry of a list, or one part between "then"s each.
+//! Splits the user's message into clauses: lines, list entries, or parts between "then"s.
 
-/// A part of the text, and how it was joined to the part before.
+/// A part of the text, and its connection to the previous one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Clause<'a> {
     pub(super) joint: &'a str,
     pub(super) text: &'a str,
 }
 
-/// Cuts outside of quotes, code and braces only.
+/// Splits only outside quotes, code and braces.
 pub(super) fn clauses(text: &str) -> Vec<Clause<'_>> {
     let is_list = list_mark(text.trim_start()) > 0;
     let quoted = Quoted::read(text);
@@ -43,13 +43,14 @@ fn push<'a>(found: &mut Vec<Clause<'a>>, joint: &'a str, text: &'a str) {
     }
 }
 
-/// How long a line break is with the space after it, and whether it separates: a block of code belongs to the line before.
+/// The length of a line break with the following space, and whether it separates: a code block belongs to the line
+/// before.
 fn line_break(rest: &str) -> (usize, bool) {
     let next = rest.trim_start();
     (rest.len() - next.len(), !next.starts_with("```"))
 }
 
-/// How long the separator that begins here is; if none does, how long the character is.
+/// The length of the separator that starts here; otherwise the length of the character.
 fn joint_length(rest: &str, is_list: bool) -> (usize, bool) {
     const WORDS: &[&str] = &[", and then ", " and then ", ", then ", "; then ", ". then ", " then "];
     if let Some(word) = WORDS.iter().find(|word| starts_with(rest, word)) {
@@ -66,7 +67,7 @@ fn starts_with_number(text: &str) -> bool {
     (1..=2).contains(&digits) && (rest.starts_with(". ") || rest.starts_with(") "))
 }
 
-/// How long the mark of a list entry at the beginning is.
+/// The length of a list marker at the start.
 fn list_mark(text: &str) -> usize {
     if starts_with_number(text) {
         text.find(' ').map_or(0, |space| space + 1)
@@ -77,12 +78,12 @@ fn list_mark(text: &str) -> usize {
     }
 }
 
-/// Whether the text begins with this, whatever its case.
+/// Whether the text starts with this, ignoring case.
 pub(super) fn starts_with(text: &str, start: &str) -> bool {
     text.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// The parts of a text in double quotes, backticks, fences and braces. A mark without its partner opens nothing.
+/// The parts of a text in double quotes, backticks, fences and braces. An unpaired mark is ignored.
 pub(super) struct Quoted(Vec<(usize, usize)>);
 
 impl Quoted {
@@ -128,12 +129,12 @@ impl Quoted {
         Self(parts)
     }
 
-    /// In order, and none within another.
+    /// In order, without nesting.
     pub(super) fn parts(&self) -> &[(usize, usize)] {
         &self.0
     }
 
-    /// Where the part ends that this place is in.
+    /// The end of the part at this position.
     pub(super) fn end_of_part(&self, at: usize) -> Option<usize> {
         let before = self.0.partition_point(|(start, _)| *start <= at);
         let (_, end) = self.0[..before].last()?;

@@ -1,4 +1,4 @@
-//! The conversation of a request: the user's words that count, and the tools' answers since.
+//! The conversation in a request: the user's messages, and the tool outputs since.
 
 use model::RequestBody;
 use model::protocol::{ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ResponseItem};
@@ -6,21 +6,21 @@ use model::protocol::{ContentItem, FunctionCallOutputBody, FunctionCallOutputCon
 /// The part of the input that the offline model uses.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Every real message of the user, oldest first. The last one is being answered.
+    /// Every real user message, oldest first. The last one is being answered.
     pub(super) requests: Vec<String>,
-    /// The tools' answers since the last request, in the order of the calls.
+    /// The tool outputs since the last user message, in the order of the calls.
     pub(super) results: Vec<String>,
-    /// The names of all tools called in the whole conversation.
+    /// The names of all tools called in the conversation.
     pub(super) called: Vec<String>,
     pub(super) last_answer: Option<String>,
     pub(super) cwd: Option<String>,
-    /// The last message is a summary that stands for what was compacted.
+    /// The last message is a summary of compacted items.
     pub(super) is_compacted: bool,
-    /// The ids of calls since the last request that have no answer yet.
+    /// The ids of calls since the last user message without an output.
     open_calls: Vec<String>,
 }
 
-/// The offline model's summaries begin with this, and so are known again.
+/// The prefix of the offline model's summaries, by which they are recognised.
 pub(super) const SUMMARY_HEAD: &str = "Offline model: summary of the conversation so far.";
 
 impl Conversation {
@@ -41,7 +41,7 @@ impl Conversation {
                 }
                 ResponseItem::FunctionCallOutput { call_id, output }
                 | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
-                    // An output whose call is not part of this request's work answers something older.
+                    // An output whose call is not part of this request belongs to an earlier one.
                     if let Some(at) = conversation.open_calls.iter().position(|open| open == call_id) {
                         conversation.open_calls.remove(at);
                         conversation.results.push(output_text(output));
@@ -85,7 +85,7 @@ fn texts(content: &[ContentItem]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Beginnings and ends of what the runtime says in the user's role.
+/// Prefixes and suffixes of the runtime's messages with the user's role.
 const CONTEXT: &[(&str, &str)] = &[
     ("# agents.md instructions for ", "</instructions>"),
     ("<environment_context>", "</environment_context>"),

@@ -18,7 +18,7 @@ pub trait OfflineResponder: Send + Sync {
     fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+/// Prints only the name: printing the fields would add the `Debug` code of all their types to the program.
 impl fmt::Debug for dyn OfflineResponder + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OfflineResponder")
@@ -104,7 +104,7 @@ impl<R: OfflineResponder + Unpin> Stream for ReplyStream<R> {
                         Some(event) => break Ok(event),
                         None => continue,
                     },
-                    // Nobody will wake us, which is the point.
+                    // Intentionally never woken.
                     None if *stays_open => return Poll::Pending,
                     None => break Err(closed_early()),
                 },

@@ -53,7 +53,7 @@ pub enum ScriptError {
 pub struct Leftover {
     /// Steps that no request took.
     pub unused: usize,
-    /// Requests that did not fit, as they were told.
+    /// The errors of requests that did not fit.
     pub problems: Vec<String>,
 }
 

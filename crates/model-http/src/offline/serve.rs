@@ -180,7 +180,7 @@ impl Body for EventBody {
         }
         match self.events.next() {
             Some(event) => Poll::Ready(Some(Ok(Frame::data(format!("data: {event}\n\n").into())))),
-            // Nobody will wake us; the client ends it.
+            // No wake-up is needed; the client ends it.
             None if self.stays_open => Poll::Pending,
             None => Poll::Ready(None),
         }

@@ -65,7 +65,7 @@ pub(super) fn tasks(text: &str) -> Vec<OfflineTask> {
     for Clause { joint, text } in clauses(text) {
         match (task(text), tasks.last_mut()) {
             (Some(task), _) => tasks.push(task),
-            // Free text goes on until the next thing we know how to do.
+            // Free text continues until the next known task.
             (None, Some(OfflineTask::Say { text: said } | OfflineTask::Create { text: said, .. }))
                 if !said.is_empty() =>
             {

@@ -10,7 +10,7 @@ pub(super) enum NextAction {
     Call(OfflineToolCall),
     /// The request is refused in these words.
     Refuse(String),
-    /// Everything is done; what to tell about each task.
+    /// Everything is done; the report of each task.
     Report(Vec<Note>),
 }
 

@@ -50,7 +50,7 @@ fn line(n: usize) -> String {
     format!("\tline {n} — “{}”", n * 7)
 }
 
-/// The same line as somebody types it who does not look closely.
+/// The same line, typed carelessly.
 fn typed(n: usize) -> String {
     format!("line {n} - \"{}\" ", n * 7)
 }

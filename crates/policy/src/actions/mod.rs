@@ -1,5 +1,5 @@
-//! The actions of a command, for display: it reads a file, lists, searches, or something else. Nothing is decided by
-//! it, but whoever approves looks at it: a command that may also write or run something is never called reading.
+//! The actions of a command, for display: it reads a file, lists, searches, or something else. No decision depends on
+//! it, but approvers see it: a command that may also write or run something is never shown as reading.
 
 mod operands;
 mod programs;
@@ -13,8 +13,8 @@ use crate::argv::shell_script;
 use crate::quote::shell_line;
 use crate::script::read_script;
 
-/// The actions of a command line; one unknown action when any part of it is unknown. Paths are as written, from where
-/// the line begins.
+/// The actions of a command line; one unknown action if any part of it is unknown. Paths are as written, relative to
+/// where the line starts.
 pub fn command_actions(argv: &[String]) -> Vec<CommandAction> {
     let Some(call) = shell_script(argv) else {
         let unknown = || CommandAction::Unknown { command: shell_line(argv) };
@@ -49,13 +49,13 @@ fn actions_of_script(text: &str) -> Option<Vec<CommandAction>> {
         && script.pipes
         && all.iter().any(|words| words.starts_with(&["sed".to_owned(), "-n".to_owned()]))
     {
-        // Which lines are read is part of what is read.
+        // The line range is part of the action.
         text.clone_into(command);
     }
     Some(actions)
 }
 
-/// The commands that tell what a line is about: without those that only pass text on or say something first.
+/// The commands that describe a line: without those that only format text or print something first.
 fn telling(all: &[Vec<String>]) -> Vec<&[String]> {
     let mut left: Vec<&[String]> = all.iter().map(Vec::as_slice).collect();
     if left.len() > 1 {
@@ -73,7 +73,7 @@ fn entered(folder: Option<&str>, arguments: &[String]) -> Option<String> {
     Some(beneath(folder, target))
 }
 
-/// The path as seen from where the line began.
+/// The path relative to where the line starts.
 fn beneath(folder: Option<&str>, path: &str) -> String {
     match folder {
         Some(folder) => Path::new(folder).join(path).to_string_lossy().into_owned(),

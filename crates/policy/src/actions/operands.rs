@@ -1,9 +1,9 @@
-//! Telling a command's operands from its options.
+//! Separates a command's operands from its options.
 
-/// Folders that say little about what is in them.
+/// Folder names that say little about their contents.
 const COMMON_FOLDERS: &[&str] = &["build", "dist", "node_modules", "src"];
 
-/// The words that are neither options nor values of the options named in `with_value`.
+/// The words that are neither options nor values of the options in `with_value`.
 pub(super) fn operands<'a>(arguments: &'a [String], with_value: &[&str]) -> Vec<&'a str> {
     let mut operands = Vec::new();
     let mut words = arguments.iter().map(String::as_str);
@@ -27,7 +27,7 @@ pub(super) fn value_of<'a>(arguments: &'a [String], options: &[&str]) -> Option<
     arguments.get(at + 1).map(String::as_str)
 }
 
-/// The last part of a path that says something.
+/// The last informative part of a path.
 pub(super) fn short_name(path: &str) -> String {
     let path = path.trim_end_matches('/');
     let telling = |part: &&str| !part.is_empty() && !COMMON_FOLDERS.contains(part);

@@ -44,7 +44,7 @@ const LESS_VALUES: &[&str] = &["-P", "-j", "-p", "-x", "-y", "-z", "--pattern", 
 const NL_VALUES: &[&str] = &["-b", "-i", "-s", "-v", "-w"];
 const AWK_VALUES: &[&str] = &["-F", "-v"];
 
-/// Options of programs that look, with which they run another program, write, or take further options from a file.
+/// Options with which read-only programs run another program, write, or read further options from a file.
 const DOES_MORE: &[(&str, &[&str], &str)] = &[
     ("ack", &["--pager", "--output", "--ackrc", "--create-ackrc"], ""),
     ("ag", &["--pager", "--path-to-ignore"], ""),
@@ -79,7 +79,7 @@ const LESS_DOES_MORE: &[&str] = &[
     "--cmd",
 ];
 
-/// The action of one command, `None` if it is not known. `folder` is where earlier commands have gone.
+/// The action of one command, `None` if unknown. `folder` is where earlier commands have changed to.
 pub(super) fn action(words: &[String], folder: Option<&str>) -> Option<CommandAction> {
     let (program, arguments) = words.split_first()?;
     if does_more(words) {
@@ -117,21 +117,21 @@ pub(super) fn action(words: &[String], folder: Option<&str>) -> Option<CommandAc
     }
 }
 
-/// Whether an option makes a program that looks do more than that.
+/// Whether an option gives a read-only program other effects.
 pub(super) fn does_more(words: &[String]) -> bool {
     let Some((program, arguments)) = words.split_first() else { return false };
     let (name, arguments) = match arguments.split_first() {
         Some((command, rest)) if program == "git" => (format!("git {command}"), rest),
         _ => (program.clone(), arguments),
     };
-    // `less +!id` begins with a command.
+    // `less +!id` starts with a command.
     let begins =
         matches!(name.as_str(), "less" | "more") && arguments.iter().any(|word| word.starts_with('+'));
     let known = DOES_MORE.iter().find(|(known, _, _)| *known == name);
     begins || known.is_some_and(|(_, long, short)| has_option(arguments, long, short))
 }
 
-/// A command about to be described.
+/// A command to be described.
 struct Does<'a> {
     command: String,
     folder: Option<&'a str>,

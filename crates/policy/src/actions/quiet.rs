@@ -1,17 +1,17 @@
-//! Commands that only shape the output of others.
+//! Commands that only format the output of others.
 
 use super::operands::operands;
 use super::programs::{does_more, sed_parts};
 use crate::safe::{has_option, is_line_range, only_reads_one};
 
-/// Programs that `xargs` may call without this being worth a word.
+/// Programs that need not be mentioned when `xargs` runs them.
 const LOOKERS: &[&str] =
     &["cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "rg", "sort", "stat", "tail", "wc"];
 
 /// Options of `sort` that write a file or run a program.
 const SORT_DOES_MORE: &[&str] = &["--output", "--compress-program"];
 
-/// Whether the command reads what it is given and writes nothing but its output.
+/// Whether the command reads its input and writes nothing but its output.
 pub(super) fn only_formats(words: &[String]) -> bool {
     let arguments = &words[1..];
     match words[0].as_str() {
@@ -40,7 +40,7 @@ fn calls_looker(arguments: &[String]) -> bool {
     let options = ["-n", "-I", "-P", "-d", "-L", "-s", "-a", "-E"];
     let called = operands(arguments, &options);
     let Some(program) = called.first() else { return true };
-    // With its own options: they are no operands of `xargs`.
+    // Its own options are no operands of `xargs`.
     let at = arguments.iter().position(|word| word == program).unwrap_or_default();
     let words = &arguments[at..];
     LOOKERS.contains(program)
@@ -52,7 +52,7 @@ fn calls_looker(arguments: &[String]) -> bool {
         }
 }
 
-/// An `awk` program can run commands and write files, and so can one in a file, a library or a debugger.
+/// An `awk` program can run commands and write files, as can one in a file, a library or a debugger.
 pub(super) fn awk_only_prints(arguments: &[String]) -> bool {
     let suspicious = ["system", "getline", "|", ">", "@"];
     let is_plain_option = |word: &str| word.starts_with("-F") || word.starts_with("-v");
@@ -61,7 +61,7 @@ pub(super) fn awk_only_prints(arguments: &[String]) -> bool {
     })
 }
 
-/// So can a `sed` script: only printing lines and replacing text is certain not to.
+/// So can a `sed` script: only printing lines and replacing text is certainly harmless.
 fn sed_only_prints(scripts: &[&str]) -> bool {
     let replaces = |script: &str| {
         let mut chars = script.chars();

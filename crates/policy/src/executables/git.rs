@@ -1,4 +1,4 @@
-//! Whether git would obey files that commands can write: its settings, and its hooks.
+//! Whether git would read settings or run hooks that commands can write.
 
 use std::path::{Path, PathBuf};
 
@@ -6,33 +6,33 @@ use super::{Executables, PassedPaths, real};
 use crate::git_folders::GitFolders;
 use crate::git_settings::{GitSettings, has_hooks};
 
-/// Commands of git that run no hook.
+/// Git commands that run no hook.
 const WITHOUT_HOOKS: &[&str] =
     &["blame", "grep", "log", "ls-files", "ls-remote", "ls-tree", "rev-parse", "shortlog", "show"];
 
-/// Commands that run only [`RARE_HOOKS`]: those of writing the index or a reference.
+/// Commands that run only [`RARE_HOOKS`]: those for writing the index or a reference.
 const WITH_RARE_HOOKS: &[&str] = &["describe", "diff", "fetch", "status"];
 
 const RARE_HOOKS: &[&str] = &["post-index-change", "pre-auto-gc", "reference-transaction"];
 
-/// Stands for a file without settings.
+/// An empty settings file.
 pub(crate) const NO_SETTINGS: &str = "/dev/null";
 
 impl Executables {
-    /// Whether git would take its settings from a file that commands can write: of a folder that looks like a
-    /// repository without being named so, or of a home folder that commands work in. They could name any program.
+    /// Whether git would read settings from a file that commands can write: of a folder that looks like a repository,
+    /// or of a home folder that commands can write. They could name any program.
     pub(crate) fn repository_is_open(&self) -> bool {
         !self.by_name_alone
             && (self.folders().any(|folder| self.is_open_repository(folder)) || self.git_settings_are_open())
     }
 
-    /// The same for the settings of the user and the system alone.
+    /// Like `repository_is_open`, for the settings of the user and the system only.
     pub fn git_settings_are_open(&self) -> bool {
         self.user_settings().files.iter().any(|file| self.are_open_settings(file))
     }
 
-    /// Whether a command of git may run a hook that obeys files which commands can write, as most hooks do: they run
-    /// the formatters and tests of the project. So every active hook counts, and every folder of hooks that settings name.
+    /// Whether a git command may run a hook that uses files that commands can write, as most hooks do: they run the
+    /// formatters and tests of the project. So every active hook counts, and every configured hook folder.
     pub(crate) fn runs_hooks(&self, command: &str) -> bool {
         if self.by_name_alone || WITHOUT_HOOKS.contains(&command) {
             return false;
@@ -57,13 +57,13 @@ impl Executables {
         GitSettings::of_user(&self.environment, &self.cwd, &|file| self.are_open_settings(file))
     }
 
-    /// Whether a command can write the file, or put another in its place.
+    /// Whether a command can write the file, or replace it.
     fn are_open_settings(&self, file: &Path) -> bool {
         if file == Path::new(NO_SETTINGS) {
             return false;
         }
         let Some(way) = PassedPaths::to(file) else { return true };
-        // Without a link on the way, which a command could lead elsewhere.
+        // Without a link on its path, which a command could change.
         let is_straight =
             way.passed.last() == Some(&way.end) && way.passed.len() + 1 == way.end.components().count();
         self.is_open(&way) && !(is_straight && is_named(&way.end))
@@ -98,7 +98,7 @@ impl Executables {
     }
 }
 
-/// Whether no command can make anything at this place, since a folder of a protected name is above it.
+/// Whether no command can create anything here, because a parent folder has a protected name.
 fn is_named(place: &Path) -> bool {
     place.components().any(|part| names::is_protected(part.as_os_str()))
 }

@@ -1,14 +1,14 @@
-//! Rules that approvals leave behind.
+//! Saves rules from approvals.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// More links than this are a circle.
+/// More links than this are a cycle.
 const MOST_LINKS: usize = 16;
 
-/// Writes a rule that allows commands that begin with these words. False when the file has it already.
+/// Adds a rule that allows commands with this prefix. False if the file has it already.
 pub fn append_allow_prefix(file: &Path, prefix: &[String]) -> io::Result<bool> {
     if prefix.is_empty() {
         return Err(io::Error::new(
@@ -20,15 +20,15 @@ pub fn append_allow_prefix(file: &Path, prefix: &[String]) -> io::Result<bool> {
     append_line(file, &format!("prefix_rule(pattern=[{}], decision=\"allow\")", words.join(", ")))
 }
 
-/// Under a lock, so that two processes neither write one line twice nor lose one. Readers see the file before or after,
-/// never half a line, which would make all of it useless. What is new is for its owner alone: whoever can write here
+/// Uses a lock, so that two processes neither add a line twice nor lose one. Readers see the file before or after,
+/// never a partial line, which would invalidate all of it. A new file is for its owner only: whoever can write it
 /// decides what runs outside the sandbox.
 fn append_line(file: &Path, line: &str) -> io::Result<bool> {
     let target = real_place(file)?;
     let folder = target.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let lock = File::open(folder)?;
-    // Where locks are not supported, the last writer wins.
+    // Without lock support, the last writer wins.
     let _ = lock.lock();
     let text = match fs::read_to_string(&target) {
         Ok(text) => text,
@@ -44,15 +44,15 @@ fn append_line(file: &Path, line: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Writes beside the target and renames over it.
+/// Writes a temporary file and renames it.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
     let temporary = target.with_extension(format!("{}.tmp", std::process::id()));
-    // A leftover of a process that had our id and died.
+    // Left by a process with our id that died.
     let _ = fs::remove_file(&temporary);
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         if let Ok(before) = fs::metadata(target) {
-            // As its owner wants it, but nobody else writes here.
+            // With the owner's permissions, but not writable by others.
             file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7755))?;
         }
         file.write_all(text.as_bytes())?;
@@ -62,7 +62,7 @@ fn replace(target: &Path, text: &str) -> io::Result<()> {
     write().inspect_err(|_| _ = fs::remove_file(&temporary))
 }
 
-/// Where links lead, also when there is no file yet: people keep their rules elsewhere and link to them.
+/// The target of links, even if the file does not exist yet: users keep their rules elsewhere and link to them.
 fn real_place(path: &Path) -> io::Result<PathBuf> {
     let mut place = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -72,7 +72,7 @@ fn real_place(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a circle of links"))
 }
 
-/// A string that rule files read back as the same text.
+/// A string literal of rule files with this text.
 fn literal(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_for_its_owner_and_links_stay() {
+    fn new_files_are_for_their_owner_and_links_stay() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rules/default.rules");
         assert!(append_allow_prefix(&file, &words("git fetch")).unwrap());
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
     }
 
-    /// Readers and writers at once: no line is lost, and every state that is read is whole.
+    /// Concurrent readers and writers: no line is lost, and every state that is read is complete.
     #[test]
-    fn readers_never_see_half_a_line() {
+    fn readers_never_see_a_partial_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("default.rules");
         std::thread::scope(|scope| {

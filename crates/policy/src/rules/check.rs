@@ -1,4 +1,4 @@
-//! Which rules are about a command, and what they say together.
+//! Which rules apply to a command, and their joint decision.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use serde::{Serialize, Serializer};
 
 use super::{PrefixRule, RuleDecision, RuleSource, Rules};
 use crate::argv::{base_name, commands_of};
-use crate::content::{decided_elsewhere, does_as_told, git_runs_hooks, turns};
+use crate::content::{decided_elsewhere, effects_follow_from_words, git_runs_hooks, turns};
 use crate::executables::Executables;
 use crate::git;
 use crate::launch::with_inner;
 
-/// One rule that is about a command. `source` names it.
+/// One rule that applies to a command. `source` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleMatch {
-    /// The command's words that the rule is about.
+    /// The command's words that match the rule.
     pub matched_prefix: Vec<String>,
     pub decision: RuleDecision,
-    /// The program as written, when the rule knows it by its name alone.
+    /// The program as written, if the rule matches only its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_program: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,19 +27,19 @@ pub struct RuleMatch {
     pub source: RuleSource,
 }
 
-/// All rules about a command. The strictest decides.
+/// All rules that apply to a command. The strictest decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Evaluation {
     #[serde(rename = "matchedRules", serialize_with = "tagged")]
     pub matches: Vec<RuleMatch>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<RuleDecision>,
-    /// Rules that would allow the command by its words, but are not about what would run.
+    /// Rules whose words match, but that do not apply to what would run.
     #[serde(skip)]
     pub unheld: Vec<Unheld>,
 }
 
-/// A rule that does not hold, and why.
+/// A rule that does not apply, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheld {
     pub rule: RuleMatch,
@@ -47,9 +47,9 @@ pub struct Unheld {
 }
 
 impl Rules {
-    /// The answer of the rules about one command. A rule that allows something is about the file that would run: it
-    /// does not hold where commands could have put that file there. Stricter rules are about every file of the name,
-    /// and about what `sudo`, `env` and the like are told to run.
+    /// The rules' decision about one command. A rule that allows something applies to the file that would run: not if
+    /// commands could have put that file there. Stricter rules apply to every file of the name, and to commands inside
+    /// `sudo`, `env` and the like.
     pub fn check(&self, argv: &[String], executables: &Executables) -> Evaluation {
         let (mut found, mut unheld) = (Vec::new(), Vec::new());
         for rule in &self.prefixes {
@@ -63,7 +63,7 @@ impl Rules {
                 Some(reason) => unheld.push(Unheld { rule: rule_match, reason }),
             }
         }
-        // A rule for the program as written goes before those for its name.
+        // A rule for the program as written precedes those for its name.
         let exact = found.iter().any(|found| found.resolved_program.is_none());
         let keeps = |found: &RuleMatch| {
             !exact || found.resolved_program.is_none() || found.decision > RuleDecision::Allow
@@ -71,7 +71,7 @@ impl Rules {
         Evaluation { unheld, ..Evaluation::of(found.into_iter().filter(keeps).collect()) }
     }
 
-    /// The answer of the rules about all commands of a line, inside shells too.
+    /// The rules' decision about all commands of a line, inside shells too.
     pub fn check_line(&self, argv: &[String], executables: &Executables) -> Evaluation {
         let list = commands_of(argv).list;
         Evaluation::of(list.iter().flat_map(|words| self.check(words, executables).matches).collect())
@@ -86,8 +86,8 @@ impl Evaluation {
 }
 
 impl PrefixRule {
-    /// How the words of a command fit the rule: by the program as written, or by the name of its path. Which path that
-    /// may be is for whoever wants to allow something.
+    /// How the words of a command match the rule: by the program as written, or by the name of its path. Callers that
+    /// allow something must check the path.
     pub(super) fn find(&self, argv: &[String], listed: &BTreeMap<String, Vec<String>>) -> Option<RuleMatch> {
         let program = argv.first()?;
         if self.fits(argv) {
@@ -105,7 +105,7 @@ impl PrefixRule {
         self.fits(&named).then(|| self.matched(&named, Some(program.clone())))
     }
 
-    /// Why the rule, which allows the command by its words, does not hold for it.
+    /// Why a matching rule that allows the command does not apply to it.
     fn obstacle(
         &self,
         argv: &[String],
@@ -115,11 +115,11 @@ impl PrefixRule {
         let program = argv.first()?;
         let by_name = !self.fits(argv);
         let is_vouched = match listed.get(base_name(program)) {
-            // The name means one of the paths that the user listed.
+            // The name must resolve to one of the paths that the user listed.
             Some(paths) if !program.contains('/') => executables.vouches_for_one_of(program, paths),
             Some(_) => executables.vouches(program),
             None if by_name => executables.vouches_by_name(program),
-            // The user's own rule for a file of the project is about whatever stands in it.
+            // A user's rule for a file of the project covers any content of it.
             None if program.contains('/') && !program.starts_with('/') => !self.by_approval,
             None => executables.vouches(program),
         };
@@ -131,12 +131,12 @@ impl PrefixRule {
             if there.repository_is_open() {
                 return Some("commands can write settings that git would use");
             }
-            // Whoever allowed git whatever its words means its hooks, too.
+            // A rule that allows all of git includes its hooks.
             if self.pattern.len() > 1 && git_runs_hooks(&argv[1..], &there) {
                 return Some("a hook of git would run, which does what files say that commands can write");
             }
         }
-        // Whoever wrote such an option into the rule, or allowed the program whatever its words, means it.
+        // A rule with such an option, or one for the whole program, includes it.
         let own = &argv[1..self.pattern.len()];
         if !own.is_empty() && turns(program, &argv[1..]) && !turns(program, own) {
             return Some("an option after its words names a program or a file");
@@ -144,7 +144,7 @@ impl PrefixRule {
         if !self.by_approval {
             return None;
         }
-        if argv.len() > self.pattern.len() && !does_as_told(&argv[..self.pattern.len()]) {
+        if argv.len() > self.pattern.len() && !effects_follow_from_words(&argv[..self.pattern.len()]) {
             return Some("an approval of this program is about that command line alone");
         }
         decided_elsewhere(argv, executables)
@@ -170,7 +170,7 @@ fn as_text<S: Serializer>(source: &RuleSource, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(source)
 }
 
-/// The reference puts each match under the name of its kind.
+/// The reference nests each match under the name of its kind.
 fn tagged<S: Serializer>(matches: &[RuleMatch], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]

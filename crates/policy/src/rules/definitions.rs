@@ -5,7 +5,7 @@ use super::parser::{Argument, RuleCall, Value};
 use super::{Fault, PrefixRule, RuleDecision, RuleSource, Rules, SourcePosition, example};
 use crate::argv::base_name;
 
-/// Turns a file's calls into rules. `file` is what explanations call it.
+/// Turns a file's calls into rules. `file` is its name in explanations.
 pub(super) fn define(file: &str) -> impl Fn(Vec<RuleCall>) -> Result<Rules, Fault> {
     move |calls| {
         let mut rules = Rules::default();
@@ -21,7 +21,7 @@ pub(super) fn define(file: &str) -> impl Fn(Vec<RuleCall>) -> Result<Rules, Faul
                 }
             }
         }
-        // Only now: an example may name a path that a later line declares.
+        // Checked last: an example may name a path that a later line declares.
         for (rule, examples) in rules.prefixes.iter().zip(&examples) {
             examples.check(rule, &rules.executables)?;
         }

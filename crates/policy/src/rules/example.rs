@@ -1,4 +1,4 @@
-//! The examples a rule carries: what it must and must not be about. They are tried when the file is read.
+//! The examples of a rule: what it must and must not match. They are checked when the file is read.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl Examples {
     }
 }
 
-/// Each example is a list of words or a line that a shell would split.
+/// Each example is a list of words or a shell line.
 fn commands(
     name: &str,
     given: Option<(&Value, SourcePosition)>,

@@ -1,4 +1,4 @@
-//! Rule files as tokens. Inside brackets, line ends mean nothing.
+//! Rule files as tokens. Inside brackets, line ends are ignored.
 
 use super::strings::read_string;
 use super::{Fault, SourcePosition};
@@ -32,7 +32,7 @@ impl RuleToken {
     }
 }
 
-/// Characters with their places.
+/// Characters with their positions.
 pub(super) struct Cursor<'a> {
     rest: std::str::Chars<'a>,
     place: SourcePosition,

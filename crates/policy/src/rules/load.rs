@@ -9,13 +9,13 @@ use support::read_plain;
 
 use super::{PrefixRule, RuleDecision, Rules};
 
-/// Nobody writes rules by the megabyte.
+/// Far more than any real rule file.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Where approvals leave rules behind, in the folder of rules.
+/// The file for rules from approvals, in the folder of rules.
 const OF_APPROVALS: &str = "default.rules";
 
-/// A rule file, or a folder of them, that could not be used.
+/// A rule file or folder that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleWarning {
     pub file: PathBuf,
@@ -23,14 +23,14 @@ pub struct RuleWarning {
     pub cause: WarningCause,
 }
 
-/// Why something in a rule file does not count.
+/// Why something in a rule file has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarningCause {
     /// The file cannot be used, and then no rule allows anything.
     Unusable,
-    /// Only what this file allows is left out, since the user has not reviewed it.
+    /// Only the allowing rules of this file are ignored, since the user has not reviewed it.
     Unreviewed,
-    /// Nothing enforces rules about hosts.
+    /// Rules about hosts are not enforced.
     Network,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for RuleWarning {
     }
 }
 
-/// A rule file of a project that the user trusts, as it was read by whoever knows whether it was reviewed.
+/// A rule file of a trusted project, read by the caller that knows whether it was reviewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
     pub path: PathBuf,
@@ -54,8 +54,8 @@ pub struct RuleFile {
 }
 
 impl Rules {
-    /// Reads `rules/*.rules` of each folder, sorted by name, lowest precedence first. If one of them cannot be used,
-    /// no rule allows anything: what its author meant to forbid is unknown. Rules that ask or forbid stay.
+    /// Reads `rules/*.rules` of each folder, sorted by name, lowest precedence first. If one of them cannot be used, no
+    /// rule allows anything: what it forbids is unknown. Rules that ask or forbid stay.
     pub fn load(folders: &[PathBuf]) -> (Self, Vec<RuleWarning>) {
         let mut rules = Self::default();
         let mut warnings = Vec::new();
@@ -83,8 +83,8 @@ impl Rules {
         (rules, warnings)
     }
 
-    /// As [`Rules::load`], with the rules of projects, and with those of an administrator, which nothing can take away.
-    /// What a file allows that was not reviewed does not count: a rule that allows a command takes the sandbox away.
+    /// Like [`Rules::load`], with the rules of projects and of an administrator, which cannot be removed. Allowing
+    /// rules in unreviewed files are ignored, because they remove the sandbox.
     pub fn load_all(
         folders: &[PathBuf],
         projects: &[RuleFile],
@@ -121,14 +121,14 @@ impl Rules {
         (rules, warnings)
     }
 
-    /// Takes out what allows something, and says whether there was any of it.
+    /// Removes allowing rules. Returns whether there were any.
     fn allow_nothing(&mut self) -> bool {
         let before = self.prefixes.len();
         self.prefixes.retain(|rule| rule.decision > RuleDecision::Allow);
         self.prefixes.len() < before
     }
 
-    /// For whoever believes that such a rule protects something.
+    /// Warns that such a rule protects nothing.
     fn network_warning(&self, file: &Path) -> Option<RuleWarning> {
         let first = self.networks.first()?;
         let message = format!(

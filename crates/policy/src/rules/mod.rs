@@ -49,11 +49,11 @@ impl fmt::Display for RuleDecision {
     }
 }
 
-/// Where a rule stands.
+/// The position of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RuleSource {
     pub file: String,
-    /// From 1; 0 for a rule that was made while running.
+    /// Starts at 1; 0 for a rule that was added at run time.
     pub line: usize,
 }
 
@@ -66,28 +66,28 @@ impl fmt::Display for RuleSource {
     }
 }
 
-/// Commands that begin with these words. Each place holds the words that may stand there.
+/// Matches commands with this prefix. Each position lists its possible words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrefixRule {
     pub pattern: Vec<Vec<String>>,
     pub decision: RuleDecision,
     pub justification: Option<String>,
     pub source: RuleSource,
-    /// An approval left it behind, or may have.
+    /// Saved by an approval, or possibly so.
     pub by_approval: bool,
 }
 
-/// All rules in force.
+/// All active rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     prefixes: Vec<PrefixRule>,
-    /// Rules about hosts, which nothing enforces.
+    /// Rules about hosts, which are not enforced.
     networks: Vec<RuleSource>,
-    /// The absolute paths that a program's name stands for.
+    /// The absolute paths of a program name.
     executables: BTreeMap<String, Vec<String>>,
 }
 
-/// A rule file that cannot be used. Line and column count from 1.
+/// A rule file that cannot be used. Line and column start at 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct RuleError {
@@ -98,7 +98,7 @@ pub struct RuleError {
 }
 
 impl Rules {
-    /// Reads one file's text. `name` is what messages call the file.
+    /// Parses one file's text. `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Self, RuleError> {
         let statements = parser::parse(text);
         statements.and_then(definitions::define(name)).map_err(|fault| RuleError {
@@ -116,7 +116,7 @@ impl Rules {
         self.executables.extend(later.executables);
     }
 
-    /// Allows commands that begin with these words. `source` is what explanations call the rule.
+    /// Allows commands with this prefix. `source` is the rule's name in explanations.
     pub fn add_prefix(&mut self, prefix: &[String], source: &str) {
         self.prefixes.push(PrefixRule {
             pattern: prefix.iter().map(|word| vec![word.clone()]).collect(),
@@ -131,7 +131,7 @@ impl Rules {
         &self.prefixes
     }
 
-    /// The patterns of commands that are allowed, but for those that a stricter rule is about as a whole.
+    /// The patterns of allowed commands, except those that a stricter rule covers completely.
     pub fn approved(&self) -> Vec<Vec<Vec<String>>> {
         let stricter: Vec<_> =
             self.prefixes.iter().filter(|rule| rule.decision > RuleDecision::Allow).collect();
@@ -146,7 +146,7 @@ impl Rules {
 }
 
 impl PrefixRule {
-    /// Whether it is about every command that the other is about.
+    /// Whether it matches every command that the other matches.
     fn covers(&self, other: &Self) -> bool {
         let has_all =
             |(mine, theirs): (&Vec<String>, &Vec<String>)| theirs.iter().all(|word| mine.contains(word));
@@ -154,7 +154,7 @@ impl PrefixRule {
     }
 }
 
-/// A place in a rule file.
+/// A position in a rule file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SourcePosition {
     line: usize,

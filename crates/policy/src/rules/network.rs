@@ -1,6 +1,6 @@
-//! Rules about hosts. They are read, so that a file with a mistake in one is a bad file, but nothing enforces them.
+//! Rules about hosts. They are parsed, so that mistakes are reported, but not enforced.
 
-/// The ways to reach a host.
+/// Network protocols.
 pub(super) const PROTOCOLS: &[&str] = &["http", "https", "socks5_tcp", "socks5_udp"];
 
 /// Patterns are refused: a rule is about one host.

@@ -1,12 +1,11 @@
-//! Rule files as statements: calls and assignments of constants. The language is the part of Starlark that needs no
-//! running.
+//! Rule files as statements: calls and assignments of constants, the subset of Starlark that needs no evaluation.
 
 use std::collections::HashMap;
 
 use super::lexer::{RuleToken, tokens};
 use super::{Fault, SourcePosition};
 
-/// Deeper nesting means nothing in a rule.
+/// Limit of nesting.
 const MAX_DEPTH: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +72,7 @@ struct Parser {
 }
 
 impl Parser {
-    /// The last token is the end of the file, which stays.
+    /// Stays at the last token, the end of the file.
     fn next(&mut self) -> (RuleToken, SourcePosition) {
         let token = self.tokens[self.at].clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
@@ -131,7 +130,7 @@ impl Parser {
         }
     }
 
-    /// A comma, or the closing bracket, which stays.
+    /// A comma, or the closing bracket, which is not consumed.
     fn separator(&mut self, close: char) -> Result<(), Fault> {
         match self.peek() {
             RuleToken::Close(found) if *found == close => Ok(()),

@@ -3,7 +3,7 @@
 use super::Fault;
 use super::lexer::Cursor;
 
-/// Reads a literal from its opening quote on. A raw one keeps its backslashes.
+/// Parses a literal after its opening quote. A raw one keeps its backslashes.
 pub(super) fn read_string(cursor: &mut Cursor<'_>, raw: bool) -> Result<String, Fault> {
     let opened = cursor.place();
     let quote = cursor.peek().unwrap_or('"');
@@ -35,7 +35,7 @@ pub(super) fn read_string(cursor: &mut Cursor<'_>, raw: bool) -> Result<String, 
     }
 }
 
-/// The character for what follows a backslash. `None` for a line end, which is left out.
+/// The character of an escape. `None` for an escaped line end, which is left out.
 fn escape(cursor: &mut Cursor<'_>) -> Result<Option<char>, String> {
     let Some(kind) = cursor.next() else { return Err("this string does not end".to_owned()) };
     let plain = match kind {

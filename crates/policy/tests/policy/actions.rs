@@ -1,11 +1,11 @@
-//! The apparent actions of commands, compared with the reference's.
+//! The displayed actions of commands, compared with the reference's.
 
 use oarlock_policy::{command_actions, shell_line};
 use serde_json::Value;
 
 use crate::{shell, words};
 
-/// One JSON array per line: the script, the line shown for it, its actions.
+/// One JSON array per line: the script, its display, its actions.
 const RECORDED: &str = include_str!("actions.jsonl");
 
 #[test]
@@ -22,9 +22,9 @@ fn scripts_are_shown_and_described_as_recorded() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Commands that would only read or list, but for a part that does more: the reference shows the harmless part alone.
+/// Commands that read or list, plus a part that does more: the reference shows the harmless part alone.
 #[test]
-fn what_may_do_more_is_unknown() {
+fn commands_with_other_effects_are_unknown() {
     for script in [
         "find . -delete",
         "find . -name x -exec rm {} +",
@@ -108,7 +108,7 @@ fn what_may_do_more_is_unknown() {
 }
 
 #[test]
-fn words_without_a_shell_are_described_too() {
+fn an_argv_without_a_shell_is_described_too() {
     let actions = serde_json::to_value(command_actions(&words(&["cat", "a b"]))).unwrap();
     assert_eq!(
         actions,

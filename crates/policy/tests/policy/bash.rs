@@ -1,4 +1,4 @@
-//! The reader of scripts against the real bash: what is accepted, bash reads as the same words.
+//! The script parser against the real bash: bash reads accepted scripts as the same words.
 
 use std::fs;
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::process::Command;
 use oarlock_policy::read_script;
 use proptest::prelude::*;
 
-/// Runs each script in a bash where unknown commands write their words to a file, and gives those words per script.
-/// The scripts' commands must be unknown ones. Pipelines run at once, so they are sorted.
+/// Runs each script in a bash in which unknown commands write their words to a file, and returns those words per
+/// script. The scripts must use unknown commands. Pipelines run concurrently, so they are sorted.
 fn words_by_bash(scripts: &[String], fails: bool) -> Vec<Vec<Vec<String>>> {
     let folder = tempfile::tempdir().unwrap();
     let (list, log) = (folder.path().join("list"), folder.path().join("log"));
@@ -41,7 +41,7 @@ fn words_by_bash(scripts: &[String], fails: bool) -> Vec<Vec<Vec<String>>> {
     all
 }
 
-/// Our reading in the same form; `None` if the script is not plain or has words the shell may replace.
+/// Our result in the same form; `None` if the script is not plain or has words the shell may replace.
 fn words_by_us(script: &str) -> Option<Vec<Vec<String>>> {
     let read = read_script(script)?;
     let mut commands = Vec::new();
@@ -113,7 +113,7 @@ fn alternatives_mean_the_same_words() {
 }
 
 #[test]
-fn what_is_not_plain_is_not_read() {
+fn scripts_that_are_not_plain_are_rejected() {
     for script in [
         "",
         " ",
@@ -257,7 +257,7 @@ fn words_the_shell_may_replace_are_marked() {
     }
 }
 
-/// Pieces that a script may be made of, most of them harmless alone.
+/// Pieces of random scripts, most of them harmless alone.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-z0-9é./,:@%+=-]{1,4}",
@@ -273,8 +273,7 @@ fn piece() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Each case is a hundred scripts for one bash. Commands that bash knows by itself are left out: only unknown ones
-    /// tell their words.
+    /// Each case is a hundred scripts for one bash. Builtins are left out: only unknown commands report their words.
     #[test]
     fn random_scripts_mean_the_same_words(
         made in prop::collection::vec(prop::collection::vec(piece(), 1..14), 100)

@@ -1,4 +1,4 @@
-//! Commands made to slip through: none of them runs outside of a sandbox without a question.
+//! Commands that try to bypass the policy: none of them runs outside a sandbox without a question.
 
 use oarlock_policy::{Escalation, PolicyVerdict, SandboxChoice};
 use protocol::{AskForApproval, SandboxPolicy};
@@ -61,7 +61,7 @@ const ASKED: &[&str] = &[
     "base64 -do x",
     "uniq a b",
     "sort -o x y",
-    // Git with other settings, other places and helpers.
+    // Git with other settings, folders and helpers.
     "git -c core.pager=id log",
     "git -c alias.status='!id' status",
     "git -p log",
@@ -101,7 +101,7 @@ const ASKED: &[&str] = &[
     "git stash list",
     "git submodule status",
     "git reflog expire",
-    // Words that are not what they seem.
+    // Words with deceptive characters.
     "ls\rrm x",
     "ls\u{a0}x",
     "ls\u{2003}-l",
@@ -268,7 +268,7 @@ const ASKED: &[&str] = &[
     "fish -c ls",
     "dash -c ls",
     "busybox sh -c ls",
-    // Programs that look, until they are told to do more; and programs that seem to look.
+    // Read-only programs with options that do more; and programs that only seem read-only.
     "git grep --open-files-in-pager=./x y",
     "git grep -O./x y",
     "git grep x",
@@ -417,7 +417,7 @@ const ASKED: &[&str] = &[
     "id; ./cat x",
 ];
 
-/// The trust of a name needs the file, in the sandbox too.
+/// Trusting a name needs the file, in the sandbox too.
 fn expand(machine: &Machine, script: &str) -> String {
     let (workspace, bin) = (machine.workspace(), machine.bin());
     script.replace("@WS@", workspace.to_str().unwrap()).replace("@BIN@", bin.to_str().unwrap())
@@ -458,7 +458,8 @@ fn many_or_deep_commands_are_all_judged() {
     }
 }
 
-/// Settings of the repository can make these run programs, so they run in the narrowest sandbox or are asked about.
+/// The repository's settings can make these run programs, so they run in the most restricted sandbox or are asked
+/// about.
 #[test]
 fn git_never_runs_helpers_outside() {
     let machine = Machine::new();
@@ -478,9 +479,9 @@ fn git_never_runs_helpers_outside() {
     }
 }
 
-/// Whatever the policy: without a rule, nothing leaves the sandbox without a question.
+/// Under every policy: without a rule, nothing leaves the sandbox without a question.
 #[test]
-fn nothing_runs_without_walls_on_its_own() {
+fn nothing_leaves_the_sandbox_without_a_question() {
     let machine = Machine::new();
     let more = ["ls", "cat x", "git status", "cd x && ls", "echo hi", "true"];
     for script in ASKED.iter().chain(&more) {
@@ -499,9 +500,9 @@ fn nothing_runs_without_walls_on_its_own() {
     }
 }
 
-/// A rule for one command opens nothing for the commands beside it, nor for other programs of its name.
+/// A rule for one command does not cover the commands next to it, nor other programs of its name.
 #[test]
-fn an_allowed_command_opens_no_door() {
+fn an_allowed_command_covers_no_other() {
     let machine =
         Machine::with_rules("prefix_rule(['make'])\nprefix_rule(['ls'])\nprefix_rule(['cat', 'x'])");
     for script in [
@@ -548,7 +549,7 @@ fn an_allowed_command_opens_no_door() {
 
 /// The commands without a shell around them.
 #[test]
-fn words_are_judged_like_scripts() {
+fn an_argv_is_judged_like_a_script() {
     let machine = Machine::new();
     let workspace = machine.workspace();
     for argv in [

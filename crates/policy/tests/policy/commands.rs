@@ -16,7 +16,7 @@ fn check(argv: &[&str], list: &[&[&str]], plain: bool) {
 }
 
 #[test]
-fn shells_are_looked_into() {
+fn shell_scripts_are_parsed() {
     check(&["ls", "-l"], &[&["ls", "-l"]], true);
     check(&["bash", "-lc", "ls -l && cat x"], &[&["ls", "-l"], &["cat", "x"]], true);
     check(&["/usr/bin/zsh", "-c", "ls"], &[&["ls"]], true);
@@ -41,7 +41,7 @@ fn nesting_ends() {
 }
 
 #[test]
-fn a_here_document_tells_the_command_but_not_its_input() {
+fn a_here_document_shows_the_command_but_not_its_input() {
     for script in [
         "python3 - <<'PY'\nprint(1)\nPY",
         "python3 - <<PY\nprint(1)\nPY\n",

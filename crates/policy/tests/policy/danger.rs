@@ -1,4 +1,4 @@
-//! Removals that do not ask back, however they are said.
+//! Removals without confirmation, in all spellings.
 
 use oarlock_policy::is_dangerous;
 
@@ -97,7 +97,7 @@ const FORCED: &[&str] = &[
     "shred -u x",
     "shred --remove x",
     "ssh host rm -rf x",
-    // Scripts that cannot be read.
+    // Scripts that cannot be parsed.
     "rm -rf \"$HOME/x\"",
     "rm -rf $x",
     "cd x && rm -rf y > /dev/null",

@@ -3,7 +3,7 @@
 use oarlock_policy::escape_for_display;
 
 #[test]
-fn what_deceives_is_shown() {
+fn deceptive_characters_are_escaped() {
     for (text, shown) in [
         ("good\u{202e}gnp.sh", "good\\u{202e}gnp.sh"),
         ("a\u{200b}b", "a\\u{200b}b"),
@@ -27,7 +27,7 @@ fn what_deceives_is_shown() {
 }
 
 #[test]
-fn what_can_be_seen_stays() {
+fn visible_text_is_unchanged() {
     for text in ["ls -l\n\tcat x", "naïve 日本語 العربية עברית", "\u{1f600} ∀x", "", "a\\u{202e}b"]
     {
         assert_eq!(escape_for_display(text), text);

@@ -1,4 +1,4 @@
-//! Rules for git, and what else decides about what git runs: its hooks, and its settings.
+//! Rules for git, and what else determines what git runs: hooks and settings.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::support::{Machine, brief, plant, workspace_write};
 const RULES: &str = "prefix_rule(pattern=['git', ['commit', 'fetch', 'log']])\n\
                      prefix_rule(pattern=['git', '-C', 'sub', 'commit'])\n";
 
-/// A repository, in the home folder of somebody who has rules of their own.
+/// A repository in the home folder of a user with rules.
 fn machine(rules: &str) -> Machine {
     let mut machine = Machine::with_rules(rules);
     let home = machine.bin().with_file_name("home");
@@ -25,7 +25,7 @@ fn machine(rules: &str) -> Machine {
     machine
 }
 
-/// Whether a rule lets the line out of the sandbox.
+/// Whether a rule lets the line run outside the sandbox.
 fn is_let_out(machine: &Machine, line: &str) -> bool {
     let verdict = machine.decide(&machine.shell(line), &AskForApproval::OnRequest, &workspace_write());
     brief(&verdict) == "run None"
@@ -114,7 +114,7 @@ fn settings_in_variables_count() {
 }
 
 #[test]
-fn hooks_of_the_place_that_the_line_goes_to_count() {
+fn hooks_of_the_folder_that_the_line_changes_to_count() {
     let machine = machine(RULES);
     let lines = ["cd sub && git commit", "git -C sub commit"];
     assert_eq!(lines.map(|line| is_let_out(&machine, line)), [true, true]);
@@ -124,7 +124,7 @@ fn hooks_of_the_place_that_the_line_goes_to_count() {
     assert!(is_let_out(&machine, "git commit"));
 }
 
-/// Whoever allows git whatever its words means the hooks, too.
+/// A rule that allows all of git includes its hooks.
 #[test]
 fn a_rule_for_git_itself_holds_with_hooks() {
     let machine = machine("prefix_rule(pattern=['git'])");

@@ -15,7 +15,7 @@ mod session;
 mod support;
 mod trust;
 
-/// A command line as the exec tool makes it.
+/// A command line in the form of the exec tool.
 fn shell(script: &str) -> Vec<String> {
     words(&["/bin/bash", "-lc", script])
 }

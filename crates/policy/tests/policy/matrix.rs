@@ -1,4 +1,4 @@
-//! The matrix itself: every policy, every sandbox, every kind of command.
+//! The matrix: every policy, every sandbox, every kind of command.
 
 use oarlock_policy::{
     ApprovalOffer, Because, Escalation, PolicyVerdict, StoppedAttempt, available_decisions, decide_patch,
@@ -17,7 +17,7 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("git", "git status"),
 ];
 
-/// Verdicts for `SCRIPTS` in order, for each approval policy, in a sandbox of ours.
+/// Verdicts for `SCRIPTS` in order, for each approval policy, with our sandbox.
 const INSIDE: [[&str; 5]; 7] = [
     ["run ReadOnlyNoNetwork", "ask AsPolicy", "ask AsPolicy", "ask AsPolicy", "run ReadOnlyNoNetwork"],
     ["run AsPolicy", "run AsPolicy", "run AsPolicy", "ask AsPolicy", "run AsPolicy"],
@@ -28,7 +28,7 @@ const INSIDE: [[&str; 5]; 7] = [
     ["run AsPolicy", "run AsPolicy", "run AsPolicy", "ask AsPolicy", "run AsPolicy"],
 ];
 
-/// The same without a sandbox of ours.
+/// Like `INSIDE`, without our sandbox.
 const OUTSIDE: [[&str; 5]; 7] = [
     ["run AsPolicy", "ask AsPolicy", "ask AsPolicy", "ask AsPolicy", "ask AsPolicy"],
     ["run AsPolicy", "run AsPolicy", "run AsPolicy", "ask AsPolicy", "run AsPolicy"],
@@ -136,7 +136,7 @@ fn rules_decide_before_anything_else() {
         ("curl x", ["forbid"; 7]),
         ("make && curl x", ["forbid"; 7]),
         ("make | tail -n 5", ["run AsPolicy"; 7]),
-        // An allowed command takes no other one with it.
+        // An allowed command does not cover another.
         (
             "make && touch x",
             [
@@ -207,7 +207,7 @@ fn a_verdict_names_its_grounds() {
 }
 
 #[test]
-fn a_rule_may_ask_in_its_own_words() {
+fn a_rule_may_ask_with_its_justification() {
     let machine = Machine::with_rules(
         "prefix_rule(pattern=['git', 'push'], decision='prompt', justification='goes out')",
     );
@@ -228,14 +228,14 @@ fn amendment(machine: &Machine, script: &str, wanted: Option<&[&str]>) -> Option
 }
 
 #[test]
-fn an_amendment_allows_what_was_asked_about_and_not_everything() {
+fn an_amendment_allows_the_command_and_not_everything() {
     let machine = Machine::with_rules("prefix_rule(pattern=['docker'], decision='prompt')");
     type Case = (&'static str, Option<&'static [&'static str]>, Option<&'static [&'static str]>);
     let cases: &[Case] = &[
         ("touch x", None, Some(&["touch", "x"])),
         ("ls && touch x", None, Some(&["touch", "x"])),
         ("touch x y", Some(&["touch"]), Some(&["touch"])),
-        // More words could turn any other program into anything.
+        // More words could completely change any other program's effects.
         (
             "docker-credential-x get y",
             Some(&["docker-credential-x", "get"]),
@@ -262,7 +262,7 @@ fn an_amendment_allows_what_was_asked_about_and_not_everything() {
         ("git push", Some(&["git"]), Some(&["git", "push"])),
         ("git fetch", Some(&["git", "fetch"]), Some(&["git", "fetch"])),
         ("curl https://a.com", None, Some(&["curl", "https://a.com"])),
-        // A file that commands can write decides, or something after the words.
+        // A writable file decides, or something after the prefix.
         ("echo hi > x", None, None),
         ("npm run a", Some(&["npm", "run"]), None),
         ("npm run a && touch x", Some(&["npm", "run"]), None),
@@ -307,11 +307,11 @@ fn an_amendment_allows_what_was_asked_about_and_not_everything() {
         let script = script.replace("@WS@", workspace.to_str().unwrap());
         assert_eq!(amendment(&machine, &script, *wanted), expected.map(words), "{script} {wanted:?}");
     }
-    // Hooks that lie in the workspace decide what git does.
+    // Hooks in the workspace determine what git does.
     std::fs::create_dir(workspace.join(".git")).unwrap();
     std::fs::write(workspace.join(".git/config"), "[core]\n\thooksPath = .husky\n").unwrap();
     assert_eq!(amendment(&machine, "git push", None), None);
-    // The same settings behind a file, as in a working tree that belongs to another folder.
+    // The same settings behind a file, as in a linked working tree.
     std::fs::rename(workspace.join(".git"), workspace.join("main.git")).unwrap();
     std::fs::write(workspace.join(".git"), "gitdir: main.git\n").unwrap();
     assert_eq!(amendment(&machine, "git push", None), None);
@@ -396,7 +396,7 @@ fn what_a_client_is_offered() {
 }
 
 #[test]
-fn nothing_is_forbidden_without_a_word() {
+fn every_refusal_has_a_reason() {
     let machine = Machine::new();
     let verdict = machine.decide(&[], &granular(true, true), &read_only());
     assert_eq!(brief(&verdict), "forbid", "there is nothing to run");

@@ -41,7 +41,7 @@ fn the_language() {
 }
 
 #[test]
-fn a_fault_has_a_place() {
+fn an_error_has_a_position() {
     for (text, place, part) in [
         ("prefix_rule(pattern=[])", (1, 13), "no words"),
         ("\nprefix_rule(pattern=['a', []])", (2, 13), "a word or a list"),
@@ -130,7 +130,7 @@ fn a_check_has_the_shape_of_the_reference() {
         check(&["/usr/bin/git", "push"])["matchedRules"][0]["prefixRuleMatch"]["resolvedProgram"],
         json!("/usr/bin/git")
     );
-    // A rule that is stricter than `allow` holds for every file of the name.
+    // A rule that is stricter than `allow` applies to every file of the name.
     assert_eq!(check(&["/opt/git", "push"])["decision"], "prompt");
     assert_eq!(check(&["/opt/git", "log"]), json!({ "matchedRules": [] }));
     let line = rules.check_line(&words(&["bash", "-c", "ls && git push && git fetch"]), &anything());
@@ -138,7 +138,7 @@ fn a_check_has_the_shape_of_the_reference() {
 }
 
 #[test]
-fn a_name_stands_for_trusted_files_only() {
+fn a_name_means_trusted_files_only() {
     let rules = Rules::parse("t", "prefix_rule(['ls'])\nprefix_rule(['rm'], 'forbidden')").unwrap();
     let machine = Machine::new();
     let (bin, workspace) = (machine.bin(), machine.workspace());
@@ -147,15 +147,15 @@ fn a_name_stands_for_trusted_files_only() {
     assert_eq!(check(bin.join("ls").to_str().unwrap()), Some(RuleDecision::Allow));
     assert_eq!(check(workspace.join("ls").to_str().unwrap()), None);
     assert_eq!(check("./ls"), None);
-    // A planted program is not spared what its name is forbidden.
+    // A planted program is forbidden like its name.
     for program in ["/tmp/rm", "./rm", "../../usr/bin/rm", "rm"] {
         assert_eq!(check(program), Some(RuleDecision::Forbidden), "{program}");
     }
 }
 
-/// Nothing enforces them, and whoever wrote one may rely on it.
+/// They are not enforced, and their author may rely on them.
 #[test]
-fn rules_about_hosts_are_told_to_have_no_effect() {
+fn rules_about_hosts_give_a_warning() {
     let home = tempfile::tempdir().unwrap();
     write(
         home.path(),
@@ -264,7 +264,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 #[test]
-fn what_is_approved_can_be_listed() {
+fn approved_prefixes_can_be_listed() {
     let rules = "\
         prefix_rule(pattern=['git', ['log', 'show']])\n\
         prefix_rule(pattern=['make'])\n\
@@ -278,6 +278,6 @@ fn what_is_approved_can_be_listed() {
         .iter()
         .map(|pattern| pattern.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" "))
         .collect();
-    // A command that a stricter rule covers whole never runs unasked.
+    // A command that a stricter rule covers completely never runs without a question.
     assert_eq!(approved, ["git log|show", "make", "npm run|test"]);
 }

@@ -1,4 +1,4 @@
-//! Commands that are known to be safe, and programs that are what their names say.
+//! Known-safe commands, and trusted programs.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use oarlock_policy::is_known_safe;
 use crate::support::{Machine, plant};
 
 #[test]
-fn looking_is_safe() {
+fn reading_is_safe() {
     let machine = Machine::new();
     let executables = machine.executables();
     for script in [
@@ -67,7 +67,7 @@ fn a_name_must_mean_the_programs_own_file() {
 }
 
 #[test]
-fn what_others_can_change_is_not_trusted() {
+fn files_that_others_can_change_are_not_trusted() {
     let machine = Machine::new();
     let (bin, workspace) = (machine.bin(), machine.workspace());
     let executables = machine.executables();

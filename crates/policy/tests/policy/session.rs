@@ -1,4 +1,4 @@
-//! Approvals for the session hold for what was approved and for nothing else.
+//! Approvals for the session cover exactly what was approved.
 
 use std::collections::HashSet;
 use std::fs;

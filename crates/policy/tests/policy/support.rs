@@ -17,7 +17,7 @@ const PROGRAMS: &[&str] = &[
     "wc", "which", "xargs", "xxd", "zgrep", "zsh",
 ];
 
-/// Programs that nobody knows to be harmless.
+/// Programs that are not known to be harmless.
 const OTHERS: &str =
     "apt-get docker-credential-x gh gnuplot hyperfine latexmk ld-linux-x86-64.so.2 pandoc setarch valgrind";
 

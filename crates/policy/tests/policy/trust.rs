@@ -1,4 +1,4 @@
-//! A rule that allows a name is about the program, and not about whatever bears the name.
+//! A rule that allows a name is about the program, not about any file of that name.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -29,7 +29,7 @@ fn judged(machine: &Machine, executables: &Executables, script: &str) -> PolicyV
     })
 }
 
-/// Whether `git fetch` leaves the sandbox by the rule when these folders are its `PATH`.
+/// Whether the rule lets `git fetch` leave the sandbox when these folders are its `PATH`.
 fn leaves(machine: &Machine, path: &[&Path]) -> bool {
     let verdict = judged(machine, &machine.executables_on(path), "git fetch");
     let outside = matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::None, .. });
@@ -44,13 +44,13 @@ fn a_planted_program_does_not_leave_the_sandbox() {
     let venv = workspace.join(".venv/bin");
     assert!(leaves(&machine, &[&bin]));
     assert!(leaves(&machine, &[Path::new("/nonexistent/folder"), &bin, &workspace]));
-    // A folder of the workspace before the right one: whatever is in it now, a command can put `git` there.
+    // A workspace folder before the right one: a command can put `git` there at any time.
     assert!(!leaves(&machine, &[&venv, &bin]), "the folder is not there yet");
     fs::create_dir_all(&venv).unwrap();
     assert!(!leaves(&machine, &[&venv, &bin]), "the folder is empty");
     plant(&venv.join("git"));
     assert!(!leaves(&machine, &[&venv, &bin]));
-    // Folders that are found from wherever the command is.
+    // Folders relative to the command's folder.
     for relative in ["", ".", "bin", "../bin"] {
         assert!(!leaves(&machine, &[Path::new(relative), &bin]), "{relative:?}");
     }
@@ -58,7 +58,7 @@ fn a_planted_program_does_not_leave_the_sandbox() {
 }
 
 #[test]
-fn links_that_commands_can_turn_are_not_trusted() {
+fn links_that_commands_can_change_are_not_trusted() {
     let machine = machine();
     let (bin, workspace) = (machine.bin(), machine.workspace());
     let top = workspace.parent().unwrap().to_owned();
@@ -70,7 +70,7 @@ fn links_that_commands_can_turn_are_not_trusted() {
     let one = folder("one");
     symlink(workspace.join("git"), one.join("git")).unwrap();
     assert!(!leaves(&machine, &[&one, &bin]));
-    // Through the workspace and out again, to the right program, for now.
+    // Through the workspace and out again, to the right program for now.
     let two = folder("two");
     symlink(bin.join("git"), workspace.join("detour")).unwrap();
     symlink(workspace.join("detour"), two.join("git")).unwrap();
@@ -80,16 +80,16 @@ fn links_that_commands_can_turn_are_not_trusted() {
     assert!(!leaves(&machine, &[&workspace.join("link-to-bin"), &bin]));
     symlink(&workspace, top.join("link-to-ws")).unwrap();
     assert!(!leaves(&machine, &[&top.join("link-to-ws"), &bin]));
-    // Links among folders that commands cannot write are as good as what they lead to.
+    // Links among folders that commands cannot write are as good as their targets.
     let three = folder("three");
     symlink("../bin/git", three.join("git")).unwrap();
     symlink("three", top.join("link-to-three")).unwrap();
     assert!(leaves(&machine, &[&top.join("link-to-three"), &bin]));
-    // In a circle.
+    // A cycle.
     let four = folder("four");
     symlink("git", four.join("git")).unwrap();
     assert!(leaves(&machine, &[&four, &bin]), "such a link runs nothing");
-    // Everybody can write.
+    // Writable by everyone.
     let five = folder("five");
     plant(&five.join("git"));
     fs::set_permissions(five.join("git"), fs::Permissions::from_mode(0o777)).unwrap();
@@ -101,7 +101,7 @@ fn links_that_commands_can_turn_are_not_trusted() {
 }
 
 #[test]
-fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
+fn other_spellings_of_the_name_do_not_leave_the_sandbox() {
     let machine = machine();
     for script in [
         "./git fetch",
@@ -136,7 +136,7 @@ fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
 
 /// A folder can be made to look like a repository, whose settings name programs to run.
 #[test]
-fn a_repository_that_commands_made_does_not_take_git_outside() {
+fn a_repository_that_commands_made_does_not_let_git_out() {
     let machine = machine();
     let evil = machine.workspace().join("sub/evil");
     for part in ["objects", "refs", "deeper"] {
@@ -159,7 +159,7 @@ fn a_repository_that_commands_made_does_not_take_git_outside() {
     }
 }
 
-/// A file `.git` counts as what it leads to, as commands could have made it where nothing kept them from it.
+/// A file `.git` counts as its target, because commands could have created it without protection.
 #[test]
 fn a_file_that_leads_to_settings_a_command_can_write_takes_no_rule_out() {
     let machine = machine();
@@ -217,9 +217,9 @@ fn a_path_in_a_rule_is_that_file_where_commands_cannot_write_it() {
     assert_eq!(verdict(&rules, "./run.sh"), "run None", "the user's own rule for a file of the project");
 }
 
-/// Rules that earlier releases offered stand in the file of approvals; rules of other files are the user's own words.
+/// Rules that earlier releases offered are in the file of approvals; rules in other files are the user's own.
 #[test]
-fn rules_that_approvals_left_do_not_allow_what_a_writable_file_says() {
+fn rules_from_approvals_do_not_allow_the_contents_of_writable_files() {
     let mut machine = Machine::new();
     let home = tempfile::tempdir().unwrap();
     let rules = home.path().join("rules");
@@ -246,9 +246,9 @@ fn rules_that_approvals_left_do_not_allow_what_a_writable_file_says() {
     }
 }
 
-/// More words could turn most programs into anything.
+/// More words could completely change most programs' effects.
 #[test]
-fn a_rule_that_an_approval_left_is_about_that_command_line_alone() {
+fn a_rule_from_an_approval_covers_only_that_command_line() {
     let mut machine = Machine::new();
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("rules")).unwrap();
@@ -282,7 +282,7 @@ fn a_rule_that_an_approval_left_is_about_that_command_line_alone() {
 }
 
 #[test]
-fn stricter_rules_see_through_what_starts_others() {
+fn stricter_rules_apply_to_nested_commands() {
     let machine = Machine::with_rules(
         "prefix_rule(['git', 'push'], 'forbidden')\nprefix_rule(['sudo'])\nprefix_rule(['env'])",
     );

@@ -41,7 +41,7 @@ pub enum Contract {
     Written,
 }
 
-/// The content of the file. The values stay text until somebody asks for them.
+/// The content of the file. The values are parsed on first use.
 #[derive(Deserialize, Default)]
 struct Schemas<'a> {
     #[serde(borrow)]

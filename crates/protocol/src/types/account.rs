@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Starts a login in one of these ways. `account/login/completed` tells how it ended.
+/// Starts a login in one of these ways. `account/login/completed` reports the result.
 #[wire(tag = "type")]
 pub enum LoginAccountParams {
     /// With an API key, which is stored. Takes effect at once.
@@ -39,7 +39,7 @@ pub struct GetAccountParams {
     pub refresh_token: bool,
 }
 
-/// Data with which the client goes on with the login. `type` is the one asked for.
+/// Data for the client to continue the login. `type` is the requested one.
 #[wire(tag = "type")]
 pub enum LoginAccountResponse {
     ApiKey,

@@ -64,7 +64,7 @@ pub struct ServerRequestResolvedNotification {
     pub thread_id: ThreadId,
     /// The `id` of the server's request.
     pub request_id: RequestId,
-    /// `suspended` when the turn was put away with the request still open.
+    /// `suspended` when the turn was suspended with the request still open.
     #[experimental("serverRequest/resolved.reason")]
     #[omit]
     pub reason: Option<String>,
@@ -85,7 +85,7 @@ pub enum CommandExecutionApprovalDecision {
     },
     /// Run it, and allow commands that begin like this for good.
     AcceptWithExecpolicyAmendment {
-        /// The leading words to allow, as in `proposedExecpolicyAmendment`.
+        /// The command prefix to allow, as in `proposedExecpolicyAmendment`.
         #[serde(rename = "execpolicy_amendment")]
         execpolicy_amendment: Vec<String>,
     },
@@ -104,7 +104,7 @@ pub enum CommandExecutionApprovalDecision {
         /// Whether the call counts as successful.
         success: bool,
     },
-    /// Do not run it. The turn goes on and the model is told.
+    /// Do not run it. The turn continues, and the model gets the decision.
     Decline,
     /// Do not run it, and interrupt the turn.
     Cancel,
@@ -141,7 +141,7 @@ pub struct CommandExecutionRequestApprovalParams {
     /// The skill the command comes from.
     #[experimental("item/commandExecution/requestApproval.skillMetadata")]
     pub skill_metadata: Option<CommandExecutionRequestApprovalSkillMetadata>,
-    /// The leading words that `acceptWithExecpolicyAmendment` would allow.
+    /// The command prefix that `acceptWithExecpolicyAmendment` would allow.
     pub proposed_execpolicy_amendment: Option<Vec<String>>,
     /// The rules `applyNetworkPolicyAmendment` may choose from.
     pub proposed_network_policy_amendments: Option<Vec<NetworkPolicyAmendment>>,
@@ -250,7 +250,7 @@ pub enum FileChangeApprovalDecision {
         /// Whether the call counts as successful.
         success: bool,
     },
-    /// Do not apply it. The turn goes on and the model is told.
+    /// Do not apply it. The turn continues, and the model gets the decision.
     Decline,
     /// Do not apply it, and interrupt the turn.
     Cancel,

@@ -130,13 +130,13 @@ pub struct AppsDefaultConfig {
     pub open_world_enabled: bool,
 }
 
-/// The effective configuration under the snake_case keys of the config file. A key nobody set is null.
+/// The effective configuration under the snake_case keys of the config file. A key that is not set is null.
 #[wire(snake_case)]
 pub struct Config {
     pub model: Option<String>,
     /// The model for reviews.
     pub review_model: Option<String>,
-    /// In tokens. Replaces what the catalogue says of the model.
+    /// In tokens. Overrides the model catalogue.
     pub model_context_window: Option<i64>,
     /// Tokens at which the history is compacted. At most 90 % of the context window, which is also the
     /// default.

@@ -34,7 +34,7 @@ pub enum DelegationFeature {
     Subagents,
     /// The host chooses the tools and who approves their calls.
     ToolSet,
-    /// A turn can be put away with `turn/suspend`.
+    /// A turn can be suspended with `turn/suspend`.
     Suspend,
     /// Agreed by a runtime whose commands run as another user than itself, so that none can speak for it.
     CommandUser,

@@ -17,7 +17,7 @@ pub struct DynamicToolSpec {
     /// The tool belongs to this group and is called with it. Names are unique within a group.
     #[omit]
     pub namespace: Option<String>,
-    /// The purpose of the tools of the group. The first tool of a group that says so counts.
+    /// The purpose of the group. The first tool of a group with this field counts.
     #[omit]
     pub namespace_description: Option<String>,
 }

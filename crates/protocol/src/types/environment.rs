@@ -79,7 +79,7 @@ pub struct EnvironmentStatusResponse {
 /// Whether an environment can be used.
 #[wire]
 pub enum EnvironmentStatus {
-    /// Not yet: the model may hear of it, but its tools are not offered.
+    /// Not yet: it may be mentioned to the model, but its tools are not offered.
     Starting,
     /// It can.
     Attached,

@@ -1,8 +1,8 @@
-//! The words in `data.code` of errors, for programs that act on them.
+//! The values of `data.code` in errors, for programs that act on them.
 
 use super::prelude::*;
 
-/// A word in `data.code` of an error. What is after `Do:` is for whoever gets it.
+/// A value of `data.code` in an error. The text after `Do:` is advice for the receiver.
 #[wire]
 pub enum ErrorDataCode {
     /// The server was asked to stop and begins nothing new. Do: connect again and ask again, when it is back or at
@@ -11,7 +11,7 @@ pub enum ErrorDataCode {
     /// The role of the connection does not allow it, or only this machine may say it. Do: use a token with the role
     /// that the message names.
     Forbidden,
-    /// A host does not carry the method out. Do: do it where the message says.
+    /// A host does not support the method. Do: follow the message.
     NotSupported,
     /// No operation has this id. Do: list the operations.
     UnknownOperation,
@@ -31,14 +31,14 @@ pub enum ErrorDataCode {
     /// The place could not be made or reached. Do: read the message; `oarlock doctor --placement NAME` tries every
     /// step.
     PlacementFailed,
-    /// The task runs where this host cannot reach; `site` says where. Do: ask a host there.
+    /// This host cannot reach the task's placement, at `site`. Do: send the request to a host there.
     PlacementUnreachable,
     /// Commands could not be held in a sandbox in that place. Do: see the message; choose another place or another
     /// sandbox mode.
     SandboxUnavailable,
-    /// Another host has the task; `address` says which. Do: ask that one.
+    /// Another host has the task, at `address`. Do: send the request there.
     OwnedElsewhere,
-    /// The runtime ended before it answered. Do: ask again; a turn that ran is brought back by itself.
+    /// The runtime ended before it responded. Do: send the request again; a running turn is resumed automatically.
     RuntimeGone,
     /// Another host took the task over before this was answered. Do: ask again: it may have been carried out.
     OwnerLost,
@@ -50,13 +50,13 @@ pub enum ErrorDataCode {
     TooManyChildren,
     /// A newer host has the thread; `hostEpoch` is its number. Do: stop: the thread is not yours any more.
     Fenced,
-    /// The record goes on elsewhere; `nextOrdinal` says where. Do: read the record again before you append.
+    /// Another runtime has appended; the next ordinal is `nextOrdinal`. Do: read the record again before you append.
     OrdinalConflict,
     /// The thread is not one of this task. Do: open it first.
     UnknownThread,
     /// One record has more bytes than a host keeps. Do: split what it holds.
     RecordTooLarge,
-    /// A record cannot be read; the message says which. Do: send it as the schema has it.
+    /// A record is invalid; the message says which. Do: send it according to the schema.
     BadRecord,
     /// The store did not take the record. Do: send it again: nothing was kept.
     StoreFailed,
@@ -64,7 +64,7 @@ pub enum ErrorDataCode {
     DelegationUnsupported,
     /// No model request has this id. Do: drop the stream.
     UnknownRequest,
-    /// The model request is over. Do: drop the stream.
+    /// The model request has ended. Do: drop the stream.
     StaleRequest,
     /// Another connection is the host of the thread. Do: resume the thread to become its host.
     NotTheHost,
@@ -77,9 +77,9 @@ pub enum ErrorDataCode {
     SequenceGap,
     /// The stream has ended; `nextSeq` says after what. Do: send no more of it.
     StreamClosed,
-    /// An event that was sent again is not the same; `seq` says which. Do: abort the stream.
+    /// A repeated event differs from the first one; `seq` says which. Do: abort the stream.
     EventMismatch,
-    /// An event cannot be read; `seq` says which. Do: abort the stream.
+    /// An event is invalid; `seq` says which. Do: abort the stream.
     BadEvent,
     /// More events than there was credit for. Do: wait for the credit of the next answer and send them again.
     CreditExceeded,
@@ -87,7 +87,7 @@ pub enum ErrorDataCode {
     BatchTooLarge,
     /// The history was written by a newer release. Do: use a runtime of that release.
     SchemaTooNew,
-    /// The history cannot be one; the message says where. Do: send the whole record, in order.
+    /// The history is inconsistent; the message says where. Do: send the whole record, in order.
     InvalidHistory,
     /// The history has an output without its call. Do: send the whole record, in order.
     OrphanOutput,

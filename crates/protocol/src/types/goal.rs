@@ -6,7 +6,7 @@ use super::prelude::*;
 #[wire]
 pub struct ThreadGoal {
     pub thread_id: ThreadId,
-    /// The aim, in words for the agent.
+    /// The objective, as a text for the agent.
     pub objective: String,
     pub status: ThreadGoalStatus,
     /// Null for no limit.
@@ -19,14 +19,14 @@ pub struct ThreadGoal {
     pub updated_at: i64,
 }
 
-/// How the goal stands.
+/// The status of the goal.
 #[wire]
 pub enum ThreadGoalStatus {
     /// It is being worked on.
     Active,
     /// It was put aside.
     Paused,
-    /// The agent cannot go on without help.
+    /// The agent cannot continue without help.
     Blocked,
     /// The account's usage limit stopped it.
     UsageLimited,

@@ -13,7 +13,7 @@ pub enum HookEventName {
     SessionStart,
     /// Before a prompt is recorded; it may drop it.
     UserPromptSubmit,
-    /// Before a turn ends; it may make the agent go on.
+    /// Before a turn ends; it may make the agent continue.
     Stop,
 }
 
@@ -54,12 +54,12 @@ pub enum HookOutputEntryKind {
     Error,
 }
 
-/// How a run stands.
+/// The status of a run.
 #[wire]
 pub enum HookRunStatus {
     Running,
     Completed,
-    /// It went wrong. The turn goes on as if it had not run.
+    /// It failed. The turn continues as if it had not run.
     Failed,
     /// It blocked what it was asked about.
     Blocked,

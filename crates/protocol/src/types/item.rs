@@ -19,13 +19,13 @@ pub struct CollabAgentState {
     pub message: Option<String>,
 }
 
-/// How a child agent stands.
+/// The status of a child agent.
 #[wire]
 pub enum CollabAgentStatus {
     /// Not started yet.
     PendingInit,
     Running,
-    /// Its turn was stopped; it can go on.
+    /// Its turn was stopped; it can continue.
     Interrupted,
     Completed,
     Errored,
@@ -48,7 +48,7 @@ pub enum CollabAgentTool {
     CloseAgent,
 }
 
-/// How the call stands.
+/// The status of the call.
 #[wire]
 pub enum CollabAgentToolCallStatus {
     InProgress,
@@ -56,7 +56,7 @@ pub enum CollabAgentToolCallStatus {
     Failed,
 }
 
-/// The apparent action of a command, derived from its words. For display.
+/// The apparent action of a command, derived from its text. For display.
 #[wire(tag = "type")]
 pub enum CommandAction {
     Read {
@@ -98,7 +98,7 @@ pub enum CommandExecutionSource {
     UnifiedExecInteraction,
 }
 
-/// How a command stands.
+/// The status of a command.
 #[wire]
 pub enum CommandExecutionStatus {
     InProgress,
@@ -108,12 +108,12 @@ pub enum CommandExecutionStatus {
     Declined,
 }
 
-/// How the call stands.
+/// The status of the call.
 #[wire]
 pub enum DynamicToolCallStatus {
     InProgress,
     Completed,
-    /// The client said so, answered with an error or could not be understood.
+    /// The client reported a failure, responded with an error, or sent an invalid response.
     Failed,
 }
 
@@ -148,7 +148,7 @@ pub struct McpToolCallResult {
     pub structured_content: Option<Value>,
 }
 
-/// How the call stands.
+/// The status of the call.
 #[wire]
 pub enum McpToolCallStatus {
     InProgress,
@@ -173,7 +173,7 @@ pub struct MemoryCitationEntry {
     pub note: String,
 }
 
-/// How a patch stands.
+/// The status of a patch.
 #[wire]
 pub enum PatchApplyStatus {
     InProgress,
@@ -258,7 +258,7 @@ pub enum ThreadItem {
         /// Sorted by path.
         changes: Vec<FileUpdateChange>,
         status: PatchApplyStatus,
-        /// Why it was refused, or was not applied, in the words that the model reads.
+        /// Why it was refused, or was not applied, as the model gets it.
         #[omit]
         reason: Option<String>,
     },
@@ -315,7 +315,7 @@ pub enum ThreadItem {
     WebSearch {
         id: ItemId,
         query: String,
-        /// Null until the model tells.
+        /// Null until it is known.
         action: Option<WebSearchAction>,
     },
     /// The agent looked at an image file.
@@ -323,7 +323,7 @@ pub enum ThreadItem {
     /// An image the provider made.
     ImageGeneration {
         id: ItemId,
-        /// In the provider's words.
+        /// In the provider's terms.
         status: String,
         /// The prompt the provider used instead of the model's.
         revised_prompt: Option<String>,
@@ -336,7 +336,7 @@ pub enum ThreadItem {
     /// A message from outside that the model got as the output of a tool.
     FunctionCallOutput {
         id: ItemId,
-        /// The tool that brought it.
+        /// The tool that delivered it.
         name: String,
         #[omit]
         namespace: Option<String>,
@@ -345,7 +345,7 @@ pub enum ThreadItem {
     /// A review began. Its id is the turn's id.
     EnteredReviewMode {
         id: ItemId,
-        /// The target of the review, in a few words.
+        /// A short description of the target.
         review: String,
     },
     /// A review ended. Its id is the turn's id.

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Sent when an item begins. What follows refers to it by its id.
+/// Sent when an item begins. Later notifications refer to it by its id.
 #[wire]
 pub struct ItemStartedNotification {
     /// The item as far as it is known.

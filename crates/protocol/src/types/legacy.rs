@@ -75,7 +75,7 @@ pub enum ReviewDecision {
     ApprovedForSession,
     /// Keep this rule for the host for good.
     NetworkPolicyAmendment { network_policy_amendment: NetworkPolicyAmendment },
-    /// Do not do it. The turn goes on.
+    /// Do not do it. The turn continues.
     Denied,
     /// Do not do it, and interrupt the turn.
     Abort,
@@ -132,7 +132,7 @@ pub struct ConversationSummary {
     pub git_info: Option<ConversationGitInfo>,
 }
 
-/// Where the git repository stood. Field names are snake_case.
+/// The state of the git repository. Field names are snake_case.
 #[wire(snake_case)]
 pub struct ConversationGitInfo {
     pub sha: Option<String>,
@@ -163,7 +163,7 @@ pub struct GetAuthStatusParams {
     pub refresh_token: Option<bool>,
 }
 
-/// The first two fields are null when nobody is logged in or the provider needs no OpenAI login.
+/// The first two fields are null without a login, or if the provider needs no OpenAI login.
 #[wire]
 pub struct GetAuthStatusResponse {
     pub auth_method: Option<AuthMode>,

@@ -38,7 +38,7 @@ pub struct McpServerRefreshResponse {}
 pub enum McpAuthStatus {
     /// There is nothing to log in to, as with a server started as a command.
     Unsupported,
-    /// The server offers OAuth; nobody has logged in.
+    /// The server offers OAuth; there is no login yet.
     NotLoggedIn,
     /// With a token or header from the configuration.
     BearerToken,
@@ -58,7 +58,7 @@ pub struct McpServerStatus {
     pub auth_status: McpAuthStatus,
 }
 
-/// Something an MCP server lets clients read, in its own words.
+/// A resource that an MCP server lets clients read, in the form of MCP.
 #[wire(omit_null)]
 pub struct Resource {
     pub annotations: Option<Value>,
@@ -74,7 +74,7 @@ pub struct Resource {
     pub meta: Option<Value>,
 }
 
-/// A family of resources, in the MCP server's own words.
+/// A template for resources, in the form of MCP.
 #[wire(omit_null)]
 pub struct ResourceTemplate {
     pub annotations: Option<Value>,

@@ -134,7 +134,7 @@ pub enum ModelRerouteReason {
     HighRiskCyberActivity,
 }
 
-/// Sent when the provider answers with another model than asked for, at most once a turn. The turn goes on.
+/// Sent when another model than the requested one answers, at most once a turn. The turn continues.
 #[wire]
 pub struct ModelReroutedNotification {
     pub thread_id: ThreadId,

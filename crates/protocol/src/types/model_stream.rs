@@ -104,7 +104,7 @@ pub struct ModelError {
 }
 
 impl ModelError {
-    /// The code of an answer that the model wants to go on with: the runtime asks it again, with the items that came.
+    /// The code of a paused answer: the runtime sends another request with the items received so far.
     pub const PAUSED: &'static str = "paused";
 
     /// An error of which a code and a message are known, and nothing else.

@@ -7,7 +7,7 @@ use super::prelude::*;
 pub struct FeedbackUploadParams {
     /// The kind of feedback.
     pub classification: String,
-    /// The user's words.
+    /// The user's text.
     pub reason: Option<String>,
     /// The thread it is about.
     pub thread_id: Option<ThreadId>,

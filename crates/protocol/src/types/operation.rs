@@ -37,7 +37,7 @@ pub enum OperationRecord {
         /// Approved for the session, the operation is one with all others that have these keys only.
         #[omit]
         session_keys: Option<Vec<String>>,
-        /// The changes of a patch, for whoever decides with no runtime alive. Unset beyond 1 MiB, and without a host.
+        /// The changes of a patch, for deciding it while no runtime is running. Unset beyond 1 MiB, and without a host.
         #[omit]
         changes: Option<Vec<FileUpdateChange>>,
         /// Unix milliseconds.
@@ -138,7 +138,7 @@ pub enum OperationDecision {
         /// `call` when unset.
         #[omit]
         scope: Option<DecisionScope>,
-        /// Also save a rule that allows commands with these leading words, as the question offered it.
+        /// Also save a rule that allows commands with this prefix, as the question offered it.
         #[omit]
         execpolicy_amendment: Option<Vec<String>>,
     },

@@ -179,7 +179,7 @@ pub enum PlacementProgressStep {
     Setup,
 }
 
-/// A placement was made, lost, suspended or woken.
+/// A placement was created, lost, suspended or resumed.
 #[wire]
 pub struct PlacementStatusChangedNotification {
     pub placement: PlacementInfo,

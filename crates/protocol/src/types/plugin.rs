@@ -142,7 +142,7 @@ pub struct PluginDetail {
     /// Named `<plugin>:<skill>`.
     pub skills: Vec<SkillSummary>,
     pub apps: Vec<AppSummary>,
-    /// Names of the MCP servers it brings.
+    /// Names of its MCP servers.
     pub mcp_servers: Vec<String>,
 }
 

@@ -103,7 +103,7 @@ pub struct ThreadRealtimeErrorNotification {
     pub message: String,
 }
 
-/// Sent when the conversation is over.
+/// Sent when the conversation has ended.
 #[wire]
 pub struct ThreadRealtimeClosedNotification {
     pub thread_id: ThreadId,

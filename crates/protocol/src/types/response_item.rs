@@ -43,7 +43,7 @@ pub struct GhostCommit {
     pub preexisting_untracked_dirs: Vec<String>,
 }
 
-/// How closely the model looks at an image.
+/// The level of detail of an image for the model.
 #[wire]
 pub enum ImageDetail {
     Auto,
@@ -67,7 +67,7 @@ pub enum LocalShellAction {
     },
 }
 
-/// How a local shell call stands.
+/// The status of a local shell call.
 #[wire(snake_case)]
 pub enum LocalShellStatus {
     Completed,

@@ -1,4 +1,4 @@
-//! Reviews: having the agent look at changes.
+//! Reviews of changes by the agent.
 
 use super::prelude::*;
 
@@ -39,7 +39,7 @@ pub struct ReviewStartParams {
 
 #[wire]
 pub struct ReviewStartResponse {
-    /// Holds one user message that says what is reviewed.
+    /// Contains one user message that describes the subject of the review.
     pub turn: Turn,
     /// The thread itself, or the new one of a detached review.
     pub review_thread_id: ThreadId,

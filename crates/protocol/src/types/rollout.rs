@@ -23,7 +23,7 @@ pub enum HistoryFidelity {
 /// One record with its place in the thread.
 #[wire]
 pub struct RolloutItem {
-    /// Its position in the record. Given once and for good.
+    /// Its position in the record. Never changes.
     pub ordinal: u64,
     /// Format of this kind of record. A reader refuses one newer than it knows.
     #[serde(default = "first_schema")]
@@ -60,7 +60,7 @@ pub enum RolloutRecord {
     Compacted { turn_id: TurnId, summary: String, replacement: Vec<ResponseItem> },
     /// Tokens used so far, after a model response.
     TokenUsage { turn_id: TurnId, usage: ThreadTokenUsage },
-    /// A change of what is known about the thread, not of what was said in it.
+    /// A change of the thread's metadata, not of its conversation.
     Metadata { change: ThreadMetadataChange },
     /// The last turns no longer count.
     RolledBack { num_turns: u32 },
@@ -151,7 +151,7 @@ pub struct RolloutAppendParams {
     /// Ordinal of the first item. Must be the store's next, or the append is refused with `ordinalConflict`.
     pub from_ordinal: u64,
     pub items: Vec<RolloutItem>,
-    /// Set when the runtime waits for this append before it goes on.
+    /// Set when the runtime waits for this append before it continues.
     pub barrier: Option<RolloutBarrier>,
 }
 

@@ -22,9 +22,10 @@ pub enum AskForApproval {
     OnFailure,
     /// When the agent asks to leave the sandbox.
     OnRequest,
-    /// Never. What would need an approval is refused.
+    /// Never. Anything that needs approval is refused.
     Never,
-    /// As `on-request`, with each kind of question on or off. What is off is refused without asking.
+    /// Like `on-request`, with each kind of question enabled or disabled. Disabled kinds are refused without a
+    /// question.
     #[experimental("askForApproval.granular", listed)]
     Granular {
         /// Leaving the sandbox.
@@ -98,7 +99,7 @@ pub enum SandboxPolicy {
     },
     /// The server itself runs in a sandbox and adds none of its own.
     ExternalSandbox {
-        /// The network access told to the model; nothing is enforced.
+        /// The network access described to the model; not enforced.
         #[serde(default)]
         network_access: NetworkAccess,
     },

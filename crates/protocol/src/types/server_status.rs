@@ -1,4 +1,4 @@
-//! The state of a running server, for whoever operates it.
+//! The state of a running server, for its operator.
 
 use super::prelude::*;
 

@@ -2,12 +2,12 @@
 
 use super::prelude::*;
 
-/// More folders to look in for the sake of one working directory.
+/// More folders to search for one working directory.
 #[wire]
 pub struct SkillsListExtraRootsForCwd {
     /// One of `cwds`; otherwise this entry is ignored.
     pub cwd: String,
-    /// Absolute paths. What is found there has the scope `user`.
+    /// Absolute paths. Skills found there have the scope `user`.
     pub extra_user_roots: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub struct SkillSummary {
 
 #[wire]
 pub struct SkillsConfigWriteResponse {
-    /// How the skill stands after the write.
+    /// Whether the skill is enabled after the write.
     pub effective_enabled: bool,
 }
 

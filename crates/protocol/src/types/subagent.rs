@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Asks the host where a child agent is to run.
+/// Asks the host where to run a child agent.
 #[wire(omit_null)]
 pub struct DelegationRequestParams {
     /// The operation id of the call that spawns the child.
@@ -99,7 +99,7 @@ pub struct DelegationResultParams {
     pub status: DelegationStatus,
     /// Goes to the parent as the output of a tool, not to be trusted more than that.
     pub output: Vec<DynamicToolCallOutputContentItem>,
-    /// The child's last words, alone.
+    /// Only the child's last message.
     pub final_message: Option<String>,
     /// Tokens the child used.
     pub usage: Option<TokenUsageBreakdown>,

@@ -43,7 +43,7 @@ pub struct Task {
     pub labels: BTreeMap<String, String>,
     /// The name of the agent: the `threadSource` that the task was started with, or the nickname of a child.
     pub agent: Option<String>,
-    /// The definition of the agent, as whoever opened the task last named it.
+    /// The definition of the agent, as named when the task was last opened.
     pub agent_digest: Option<String>,
     pub is_archived: bool,
     /// The host's lease: greater after each restart of the host.
@@ -159,7 +159,7 @@ pub struct ThreadSuspendResponse {
     pub placement: Option<PlacementInfo>,
 }
 
-/// Starts a runtime for a task; an unfinished turn goes on.
+/// Starts a runtime for a task; an unfinished turn continues.
 #[wire]
 pub struct TaskResumeParams {
     pub thread_id: ThreadId,

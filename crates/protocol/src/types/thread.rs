@@ -30,7 +30,7 @@ pub enum ThreadSourceKind {
     Unknown,
 }
 
-/// Where the git repository stood. Null where unknown.
+/// The state of the git repository. Null where unknown.
 #[wire]
 pub struct GitInfo {
     /// The commit checked out.
@@ -125,7 +125,7 @@ pub enum ThreadActiveFlag {
     WaitingOnUserInput,
 }
 
-/// How a thread stands.
+/// The status of a thread.
 #[wire(tag = "type")]
 pub enum ThreadStatus {
     /// Stored only; `thread/resume` loads it.

@@ -139,7 +139,7 @@ pub struct ThreadResumeParams {
     /// Adds to the built-in instructions.
     pub developer_instructions: Option<String>,
     pub personality: Option<Personality>,
-    /// Record tool items too from now on. What was not recorded before stays missing.
+    /// Record tool items too from now on. Earlier ones stay missing.
     #[experimental("thread/resume.persistFullHistory")]
     #[serde(default)]
     pub persist_extended_history: bool,
@@ -316,7 +316,7 @@ macro_rules! opened_thread {
             #[experimental(concat!($method, ".rolloutOwnership"))]
             #[omit]
             pub rollout_ownership: Option<RolloutOwnership>,
-            /// Set when the request brought a history.
+            /// Set when the request contained a history.
             #[experimental(concat!($method, ".fidelity"))]
             #[omit]
             pub fidelity: Option<HistoryFidelity>,
@@ -328,7 +328,7 @@ macro_rules! opened_thread {
             #[experimental(concat!($method, ".rolloutOrdinal"))]
             #[omit]
             pub rollout_ordinal: Option<u64>,
-            /// Digest of the history the request brought, which is not sent back.
+            /// Digest of the history in the request, which is not sent back.
             #[experimental(concat!($method, ".itemsDigest"))]
             #[omit]
             pub items_digest: Option<String>,
@@ -351,7 +351,7 @@ macro_rules! opened_thread {
 opened_thread! {
     /// The new thread and the settings it starts with.
     ThreadStartResponse at "thread/start";
-    /// The thread with its turns and the settings it goes on with.
+    /// The thread with its turns and settings.
     ThreadResumeResponse at "thread/resume";
     /// The copy with its turns and the settings it starts with.
     ThreadForkResponse at "thread/fork";

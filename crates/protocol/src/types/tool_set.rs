@@ -35,7 +35,7 @@ pub struct BuiltinToolFilter {
     pub deny: Option<Vec<String>>,
 }
 
-/// A tool the host brings.
+/// A tool that the host runs.
 #[wire(omit_null)]
 pub struct ToolSetTool {
     /// The same rules as for dynamic tools.
@@ -140,7 +140,7 @@ pub enum ToolApprovalDecision {
         /// Whether the call counts as successful.
         success: bool,
     },
-    /// Do not make it. The turn goes on and the model is told.
+    /// Do not make it. The turn continues, and the model gets the decision.
     Decline,
     /// Do not make it, and interrupt the turn.
     Cancel,

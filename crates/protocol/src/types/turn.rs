@@ -161,7 +161,7 @@ pub struct TurnError {
     pub additional_details: Option<String>,
 }
 
-/// How a turn stands.
+/// The status of a turn.
 #[wire]
 pub enum TurnStatus {
     Completed,
@@ -288,7 +288,7 @@ pub struct TurnSuspendResponse {
     pub pending_operations: Vec<PendingOperation>,
 }
 
-/// Sent when a turn was put away.
+/// Sent when a turn was suspended.
 #[wire]
 pub struct TurnSuspendedNotification {
     pub thread_id: ThreadId,

@@ -97,7 +97,7 @@ pub struct ToolRequestUserInputQuestion {
 /// The answer to one question.
 #[wire]
 pub struct ToolRequestUserInputAnswer {
-    /// Labels that were chosen, or words of the user's own.
+    /// The chosen labels, or the user's own text.
     pub answers: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ pub enum WindowsSandboxSetupMode {
     Unelevated,
 }
 
-/// Sets up the Windows sandbox. `windowsSandbox/setupCompleted` tells how it went.
+/// Sets up the Windows sandbox. `windowsSandbox/setupCompleted` reports the result.
 #[wire(omit_null)]
 pub struct WindowsSandboxSetupStartParams {
     pub mode: WindowsSandboxSetupMode,

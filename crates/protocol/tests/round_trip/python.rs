@@ -72,7 +72,7 @@ fn echo(python: &Path, messages: &[Fixture]) -> Vec<Value> {
     text.lines().map(parse).collect()
 }
 
-/// A file, so that nobody waits for the other end of a full pipe.
+/// A file, to avoid a deadlock on a full pipe.
 fn lines(messages: &[Fixture]) -> File {
     let mut file = tempfile::tempfile().expect("a temporary file");
     for message in messages {

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
@@ -25,7 +25,7 @@ impl Random {
         usize::try_from(self.next() % length).unwrap_or(0)
     }
 
-    /// At most so many of the elements, in their order.
+    /// At most this many of the elements, in order.
     pub(crate) fn some_of<T>(&mut self, mut from: Vec<T>, at_most: usize) -> Vec<T> {
         while from.len() > at_most {
             from.remove(self.below(from.len()));

@@ -1,4 +1,5 @@
-//! A client that asks faster than it is answered: every request gets one answer, and nothing grows.
+//! A client that sends requests faster than they are answered: every request gets one response, and memory stays
+//! bounded.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +12,16 @@ use tokio::task::JoinSet;
 
 const REQUESTS: usize = 20_000;
 
-/// The server's worst moment.
+/// The server's peak values.
 #[derive(Debug, Default)]
-struct Worst {
+struct Peak {
     open_requests: usize,
     answer_bytes: usize,
 }
 
-/// Reads requests as a server does: parse, reserve, hand over.
-async fn serve(input: impl AsyncRead + Unpin, outbox: Outbox) -> Worst {
-    let mut worst = Worst::default();
+/// Reads requests like a server: parse, reserve, dispatch.
+async fn serve(input: impl AsyncRead + Unpin, outbox: Outbox) -> Peak {
+    let mut worst = Peak::default();
     let mut handlers = JoinSet::new();
     let mut reader = FrameReader::new(input, FrameLimits::default());
     while let Some(frame) = reader.next().await {
@@ -76,7 +77,7 @@ async fn answers(from: impl AsyncRead + Unpin) -> (BTreeMap<i64, usize>, usize) 
     (counts, errors)
 }
 
-fn start(limits: OutboxLimits) -> (DuplexStream, tokio::task::JoinHandle<Worst>) {
+fn start(limits: OutboxLimits) -> (DuplexStream, tokio::task::JoinHandle<Peak>) {
     let (client, server) = duplex(64 * 1024);
     let (input, output) = split(server);
     let (outbox, backlog) = Outbox::open(limits);
@@ -107,7 +108,7 @@ async fn every_request_of_a_burst_is_answered_once() {
     check(&counts, errors);
     let worst = served.await.unwrap();
     assert!(worst.open_requests <= 64, "{worst:?}");
-    // Requests that were accepted before the bound was reached may still add their answers.
+    // Requests that were accepted before the limit was reached may still add their responses.
     assert!(worst.answer_bytes <= 64 * 1024 + 64 * 400, "{worst:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use oarlock_rpc::{BadMessage, FrameError, FrameLimits, FrameReader, Incoming, parse};
 
-/// A server's reading of each line of a stream: `request <id>`, or the code and id of its error.
+/// The outcome for each line of a stream: `request <id>`, or the code and id of its error.
 async fn outcomes(stream: &[u8], limits: FrameLimits) -> Vec<String> {
     let mut reader = FrameReader::new(stream, limits);
     let mut seen = Vec::new();
@@ -44,7 +44,7 @@ fn nested(levels: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn text_that_is_no_message() {
+async fn invalid_messages() {
     check(b"{not json}", &["-32700 null"]).await; // 1
     check(br#"{"id":5,"method":"a","params":{not json}}"#, &["-32700 5"]).await; // 1
     check(b"\n   \n\t\r\n", &[]).await; // 2
@@ -55,7 +55,7 @@ async fn text_that_is_no_message() {
 }
 
 #[tokio::test]
-async fn ids_that_are_none() {
+async fn invalid_ids() {
     for id in ["null", "1.5", "1e999", "9223372036854775808", "{\"a\":1}", "[]", "true"] {
         check(format!(r#"{{"id":{id},"method":"a","params":{{}}}}"#).as_bytes(), &["-32600 null"]).await; // 5
     }
@@ -64,7 +64,7 @@ async fn ids_that_are_none() {
 }
 
 #[tokio::test]
-async fn what_is_for_the_server_to_judge_passes() {
+async fn messages_that_only_the_server_can_check_pass() {
     check(br#"{"id":7,"method":"no/such"}"#, &["request 7"]).await; // 7
     check(
         br#"{"id":1,"method":"a"}
@@ -101,7 +101,7 @@ async fn lines_that_are_too_long() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text() {
+async fn invalid_utf_8() {
     check(b"{\"id\":1,\"method\":\"a\0\"}", &["-32700 1"]).await; // 19
     check(b"\0\0\0", &["-32700 null"]).await; // 19
     check(b"\xef\xbb\xbf{\"id\":1,\"method\":\"a\"}", &["request 1"]).await; // 19

@@ -1,4 +1,4 @@
-//! Lines in and out: what is read, what waits, and what is written.
+//! Lines in and out: parsing, queueing and writing.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod burst;

@@ -1,11 +1,11 @@
-//! Tens of thousands of broken lines, the same ones in each run: each is a message or a short complaint.
+//! Tens of thousands of broken lines, the same in each run: each is a message or gives a short error.
 
 use broken_input::{BrokenInput, Random};
 use oarlock_rpc::{BadKind, FrameError, FrameLimits, FrameReader, Incoming, MAX_ID_BYTES, parse, salvage_id};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 
-/// Unless `RPC_LINES` says otherwise; `scripts/figures` sends 200,000.
+/// Overridden by `RPC_LINES`; `scripts/figures` sends 200,000.
 const LINES: usize = 50_000;
 const STREAMS: usize = 3_000;
 
@@ -70,7 +70,7 @@ fn check(line: &[u8]) -> Option<BadKind> {
 }
 
 #[test]
-fn any_line_is_a_message_or_a_short_complaint() {
+fn any_line_is_a_message_or_a_short_error() {
     let mut random = Random::default();
     let input = BrokenInput { seeds: SEEDS, pieces: PIECES, most_changes: 1 };
     let mut line = Vec::new();
@@ -93,7 +93,7 @@ fn any_line_is_a_message_or_a_short_complaint() {
     assert_eq!(refused.len(), 9, "every complaint about a line occurs: {refused:?}");
 }
 
-/// The expected result of the reader, computed in the simplest way.
+/// The expected frames, computed in the simplest way.
 fn frames(stream: &[u8], limit: usize) -> Vec<Option<Vec<u8>>> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
     if lines.last().is_some_and(|last| last.is_empty()) {

@@ -1,4 +1,4 @@
-//! The outbox from both ends: order, fairness, bounds, and the ways it ends.
+//! Both ends of the outbox: order, fairness, limits, and how it ends.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,7 @@ use oarlock_rpc::{
 };
 use tokio::io::{AsyncReadExt, duplex};
 
-/// The cost of one message beside its bytes.
+/// The cost of one message in addition to its bytes.
 const PLACE: usize = 256;
 
 fn plain(text: &str) -> OutgoingMessage {
@@ -34,7 +34,7 @@ fn slot(outbox: &Outbox, name: &'static str) -> ReplySlot {
     outbox.try_reserve(move || format!("{name} unanswered\n").into()).unwrap()
 }
 
-/// As many messages as it takes before deltas are merged.
+/// From this many messages on, deltas are merged.
 const PILE: usize = 16;
 
 async fn pile_up(outbox: &Outbox) {
@@ -44,7 +44,7 @@ async fn pile_up(outbox: &Outbox) {
     }
 }
 
-/// Closes the outbox and takes what waits.
+/// Closes the outbox and takes the queued messages.
 async fn rest(outbox: Outbox, mut backlog: Backlog) -> Vec<String> {
     outbox.close();
     let mut lines = Vec::new();
@@ -54,13 +54,13 @@ async fn rest(outbox: Outbox, mut backlog: Backlog) -> Vec<String> {
     lines
 }
 
-/// Whether a future is still waiting when nothing else can move. Time is paused, so the hour passes only then.
+/// Whether a future is still pending when nothing else can progress. Time is paused, so the hour passes only then.
 async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
     tokio::time::timeout(Duration::from_secs(3600), future).await.is_err()
 }
 
 #[tokio::test]
-async fn an_answer_in_order_stands_behind_what_was_sent_before() {
+async fn an_ordered_response_follows_earlier_messages() {
     let (outbox, backlog) = Outbox::open(limits());
     let first = slot(&outbox, "first");
     outbox.send(plain("before")).await.unwrap();
@@ -70,7 +70,7 @@ async fn an_answer_in_order_stands_behind_what_was_sent_before() {
 }
 
 #[tokio::test]
-async fn an_answer_now_passes_what_waits_and_is_not_passed() {
+async fn an_immediate_response_passes_queued_messages_and_is_not_passed() {
     let (outbox, backlog) = Outbox::open(limits());
     let first = slot(&outbox, "first");
     outbox.send(plain("before")).await.unwrap();
@@ -80,7 +80,7 @@ async fn an_answer_now_passes_what_waits_and_is_not_passed() {
 }
 
 #[tokio::test]
-async fn no_message_passes_an_earlier_answer_however_many_there_are() {
+async fn no_message_passes_an_earlier_response() {
     let (outbox, backlog) = Outbox::open(limits());
     for _ in 0..100 {
         slot(&outbox, "x").reply_now(b"answer\n".to_vec()).unwrap();
@@ -135,7 +135,7 @@ async fn deltas_that_wait_are_merged_and_an_answer_in_order_keeps_them_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delta_that_renders_to_nothing_leaves_its_room() {
+async fn an_empty_delta_frees_its_space() {
     let (outbox, mut backlog) = Outbox::open(OutboxLimits { max_message_bytes: PLACE + 10, ..limits() });
     let key = DeltaKey { group: OrderGroup(1), stream: "a".into() };
     let nothing = OutgoingMessage::Delta { key, text: "x".to_owned(), render: Arc::new(|_| Vec::new()) };
@@ -148,7 +148,7 @@ async fn a_delta_that_renders_to_nothing_leaves_its_room() {
 }
 
 #[tokio::test]
-async fn an_unused_slot_answers_for_itself() {
+async fn an_unused_slot_sends_its_response() {
     let (outbox, backlog) = Outbox::open(limits());
     drop(slot(&outbox, "dropped"));
     let held = slot(&outbox, "panicked");
@@ -219,7 +219,7 @@ async fn senders_wait_for_room_in_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_lets_what_waits_leave_and_open_requests_be_answered() {
+async fn closing_writes_queued_messages_and_allows_open_responses() {
     let (outbox, backlog) = Outbox::open(OutboxLimits { max_message_bytes: 2 * PLACE, ..limits() });
     let open = slot(&outbox, "open");
     outbox.send(plain("queued")).await.unwrap();

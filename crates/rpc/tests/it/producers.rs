@@ -13,7 +13,7 @@ const GROUPS: u64 = 8;
 const ITEMS: usize = 60;
 const DELTAS: usize = 50;
 
-/// One thread of work: items that start, stream and complete, each asked for by a request.
+/// One thread's work: items that start, stream and complete, each after a request.
 async fn produce(outbox: Outbox, group: u64) {
     let plain = |text: String| OutgoingMessage::Plain {
         group: Some(OrderGroup(group)),
@@ -21,7 +21,7 @@ async fn produce(outbox: Outbox, group: u64) {
     };
     for item in 0..ITEMS {
         let slot = outbox.reserve(Vec::new).await.unwrap();
-        // An answer in order has its place between two items, one that is sent now only comes before its item.
+        // An ordered response stays between two items, an immediate one only comes before its item.
         match item % 2 {
             0 => slot.reply(format!("{group} answer {item}\n").into()).unwrap(),
             _ => slot.reply_now(format!("{group} now {item}\n").into()).unwrap(),
@@ -37,7 +37,7 @@ async fn produce(outbox: Outbox, group: u64) {
     }
 }
 
-/// The expected text of each group once its deltas are joined.
+/// The expected text of each group after merging its deltas.
 fn expected() -> String {
     let deltas = |item| (0..DELTAS).map(|number| format!("[{item}.{number}]")).collect::<String>();
     let answer = |item| if item % 2 == 0 { format!("answer {item};") } else { String::new() };
@@ -63,7 +63,7 @@ async fn collect(from: impl AsyncRead + Unpin) -> BTreeMap<u64, String> {
                 assert!(answered.contains(&(group.to_owned(), what.to_owned())), "{line} before its answer");
                 seen.push_str(text);
             }
-            // The text goes on where the last delta of the item ended.
+            // The text continues after the item's last delta.
             "delta" if seen.ends_with("];") => {
                 seen.pop();
                 seen.push_str(what);
@@ -78,7 +78,7 @@ async fn collect(from: impl AsyncRead + Unpin) -> BTreeMap<u64, String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_group_keeps_its_order() {
-    // Small enough that every bound is met all the time.
+    // Small enough that every limit is reached all the time.
     let limits = OutboxLimits { max_pending_requests: 3, max_message_bytes: 4000, max_answer_bytes: 1000 };
     let (outbox, backlog) = Outbox::open(limits);
     let (client, server) = duplex(512);

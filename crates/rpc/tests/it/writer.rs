@@ -1,4 +1,4 @@
-//! The writing end: what one write takes, and what an answer waits for behind it.
+//! The writing end: the size of a write, and what a response waits for.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ fn plain(text: &str) -> OutgoingMessage {
     OutgoingMessage::Plain { group: Some(OrderGroup(1)), line: format!("{text}\n").into() }
 }
 
-/// Counts how it is written to.
+/// Counts writes and flushes.
 #[derive(Debug, Default)]
 struct Counter {
     bytes: usize,

@@ -1,5 +1,5 @@
-//! Children that the host runs: asking it where, and hearing what became of them. Such a child is an operation that goes
-//! on after its call, so it outlives every process on the way.
+//! Children that the host runs: placing them, and their results. Such a child is an operation that outlives its call,
+//! so it survives restarts of either process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,16 @@ use delegation::{
 };
 use driver::check_thread_id;
 
-/// The longest name a host may give a child.
+/// Limit of the id that a host gives a child.
 const LONGEST_REF: usize = 256;
 
-/// How long a result may be ahead of the answer that says where its child is.
+/// How long a result waits for the response that places its child.
 const SETTLING_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long a host may take to confirm that it stops a child.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 
-/// A place among the open agents, given back unless a child takes it.
+/// A reserved slot among the open agents, freed unless a child takes it.
 struct ReservedPlace<'a> {
     agents: &'a AgentRegistry,
     agent: Arc<Agent>,
@@ -54,10 +54,10 @@ impl AgentControl {
         let (most, delegation_id) = (plan.settings.tools.agents.max_threads, plan.delegation_id());
         let agents = &self.state.agents;
         if let Some(known) = agents.with_delegation(&delegation_id).filter(|agent| !agent.is_asked_for()) {
-            // The call is made again, and its child is there.
+            // The call is repeated, and its child exists already.
             return Ok(plan.spawned_away(&known));
         }
-        // Its place is kept while the host thinks.
+        // The slot stays reserved while the host decides.
         let family = agents.family_below(plan.parent.handle.id(), delegation_id.as_str());
         let waiting = Agent::new(delegation_id.to_string(), family.clone(), AgentPlace::Asked(delegation_id));
         let held = ReservedPlace { agents, agent: agents.admit(waiting, most).map_err(too_many)? };
@@ -77,7 +77,7 @@ impl AgentControl {
         }
     }
 
-    /// The host has it. Asked again for the same child after a restart, it names the same one.
+    /// The host accepted the child. When asked again after a restart, it returns the same child.
     fn settle_away(&self, plan: &SpawnPlan, child_ref: String) -> Result<Spawned, String> {
         if child_ref.trim().is_empty() || child_ref.len() > LONGEST_REF {
             return Err("no agent was started: the host gave it no usable name".to_owned());
@@ -105,13 +105,13 @@ impl AgentControl {
         Ok(delegation_id.to_string())
     }
 
-    /// The host stops it; what it says about that later is no news.
+    /// Asks the host to stop it. Later reports about it are ignored.
     pub(super) async fn cancel_away(&self, agent: &Agent) {
         if agent.status().is_final() {
             return;
         }
         let Some((session, delegation_id, child_ref)) = self.session_of(agent) else { return };
-        agent.expect_nothing();
+        agent.report_nothing();
         let reason = Some("the agent that started it closed it".to_owned());
         let params = DelegationCancelParams { delegation_id: delegation_id.clone(), child_ref, reason };
         let parent = agent.family.parent.clone();
@@ -121,7 +121,9 @@ impl AgentControl {
             Ok(Err(error)) => {
                 tracing::warn!(%error, agent = %agent.id, "a host did not confirm that it stops an agent");
             }
-            Err(_) => tracing::warn!(agent = %agent.id, "a host does not say whether it stops an agent"),
+            Err(_) => {
+                tracing::warn!(agent = %agent.id, "a host did not confirm in time that it stops an agent");
+            }
         }
         let _opening = self.state.threads.opening(&agent.thread()).await;
         if agent.status().is_final() {
@@ -144,7 +146,7 @@ impl AgentControl {
         Some((session, delegation_id.clone(), child_ref.clone()))
     }
 
-    /// Takes the end of a child that the host ran. Answers when it is in the record; a second time changes nothing.
+    /// Takes the result of a child that the host ran. Responds when it is recorded; a repetition changes nothing.
     pub(crate) async fn delegation_result(
         &self,
         from: HostId,
@@ -157,7 +159,7 @@ impl AgentControl {
             let problem = format!("must be `{child_ref}`, as it was when the child was taken");
             return Err(invalid("unknownDelegation", "childRef", problem));
         }
-        // One at a time: what is told to be known is in the record.
+        // One at a time: a result that is acknowledged must be recorded.
         let _opening = self.state.threads.opening(&agent.thread()).await;
         if agent.status().is_final() {
             return Ok(DelegationResultResponse { duplicate: true });
@@ -171,7 +173,7 @@ impl AgentControl {
                 false => params.output,
             },
         });
-        // The end of one that is being closed is no news.
+        // The end of a child that is being closed is not reported to the model.
         let told = agent.is_awaited().then(|| json!(status));
         let end = ChildEnd { id: agent.id.clone(), turn_id: None, status: told, operation };
         let parent = &agent.family.parent;
@@ -181,25 +183,25 @@ impl AgentControl {
         Ok(DelegationResultResponse { duplicate: false })
     }
 
-    /// How far a child has come is for people who watch the log; only its end counts.
+    /// Progress is only logged; the parent's model gets the result.
     pub(crate) fn delegation_progress(
         &self,
         from: HostId,
         params: &DelegationProgressNotification,
     ) -> Result<(), RuntimeError> {
         let agent = self.delegated_agent(from, &params.delegation_id)?;
-        tracing::debug!(agent = %agent.id, message = params.message.as_deref(), "an agent at the host goes on");
+        tracing::debug!(agent = %agent.id, message = params.message.as_deref(), "an agent at the host reported progress");
         Ok(())
     }
 
-    /// A host may be quicker to say what became of a child than the parent's call is to hear where it is.
+    /// The agent of an operation. Waits for its placement, because the result may arrive before the placement response.
     async fn settled_agent(&self, from: HostId, id: &OperationId) -> Result<Arc<Agent>, RuntimeError> {
         let agent = self.delegated_agent(from, id)?;
         if !agent.is_asked_for() {
             return Ok(agent);
         }
         let mut watch = agent.watch();
-        // However that ends, another look says more.
+        // On a timeout, the check below decides.
         let _ = tokio::time::timeout(SETTLING_LIMIT, watch.wait_for(AgentStatus::is_final)).await;
         self.delegated_agent(from, id).and_then(|agent| match agent.is_asked_for() {
             true => Err(unknown(id)),
@@ -265,7 +267,8 @@ impl SpawnPlan {
     }
 }
 
-/// A host that goes away may have started the child already: only the one that comes back can say.
+/// Asks the host where to run the child. A host that disconnects may have started it; only a host that attaches again
+/// can say.
 async fn ask_where(
     session: &HostSession,
     request: DelegationRequestParams,

@@ -1,4 +1,4 @@
-//! Follows the notifications of a child agent, to know its status and notify its parent of its end.
+//! Follows the notifications of a child agent, to track its status and notify its parent of its end.
 
 use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use tools::AgentStatus;
 use crate::state::RuntimeState;
 use driver::{Audience, BoxFuture};
 
-/// Passes an agent's notifications on to its clients, and keeps its status.
+/// Forwards an agent's notifications to its clients, and tracks its status.
 #[derive(Debug)]
 pub(crate) struct ChildObserver {
     audience: Arc<dyn Audience>,
@@ -24,7 +24,7 @@ pub(crate) struct ChildObserver {
     last_words: Mutex<Option<String>>,
 }
 
-/// The notifications that matter to a parent.
+/// Notifications that change a child's status.
 enum ChildEvent {
     Began,
     Said(String),
@@ -76,31 +76,31 @@ impl ChildObserver {
     }
 }
 
-/// Beside the child's own work: a parent that is busy holds up nobody.
+/// Runs in its own task: a busy parent must not delay the child.
 pub(super) fn notify_parent(state: &Weak<RuntimeState>, agent: &Agent, status: &AgentStatus) {
     let Some(state) = state.upgrade() else { return };
     let Some(parent) = state.loaded(&agent.family.parent) else {
-        // It hears of it when it is in memory again.
-        return agent.keep_news();
+        // The parent is notified when it is loaded again.
+        return agent.report_later();
     };
-    // One that came back a moment ago may have read it in the child's record.
-    let Some(turn_id) = agent.untold_end() else { return };
+    // A parent that was just loaded may have read the end in the child's record.
+    let Some(turn_id) = agent.unreported_end() else { return };
     let end = ChildEnd { id: agent.id.clone(), turn_id, status: Some(json!(status)), operation: None };
     tokio::spawn(async move {
         if let Err(error) = parent.handle.child_ended(end).await {
-            tracing::warn!(%error, thread = %parent.handle.id(), "a parent could not be told of its child");
+            tracing::warn!(%error, thread = %parent.handle.id(), "a parent could not be notified of its child's end");
         }
     });
 }
 
 impl Audience for ChildObserver {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         let Some(news) = self.event_in(&notification) else {
-            return self.audience.tell(thread, notification);
+            return self.audience.notify(thread, notification);
         };
         Box::pin(async move {
-            // Clients hear of it first.
-            self.audience.tell(thread, notification).await;
+            // Clients are notified first.
+            self.audience.notify(thread, notification).await;
             self.take(news);
         })
     }

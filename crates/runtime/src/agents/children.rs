@@ -1,4 +1,4 @@
-//! The agent tools of one thread, carried out.
+//! The agent tools of one thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -38,12 +38,12 @@ impl Children {
         Ok(AgentControl { state })
     }
 
-    /// One of its own, or of theirs.
+    /// A direct or indirect child.
     fn find(&self, control: &AgentControl, id: &str) -> Option<Arc<Agent>> {
         control.state.agents.find_below(id, &self.thread)
     }
 
-    /// One that can be spoken to.
+    /// A child that can get input.
     async fn reach(&self, control: &AgentControl, id: &str) -> Result<Arc<Agent>, String> {
         let agent = self.find(control, id).ok_or_else(|| not_found(id))?;
         if !agent.is_open() {
@@ -111,7 +111,7 @@ impl Children {
                 return ended;
             }
             let changes: Vec<_> = watches.iter_mut().map(|watch| Box::pin(watch.changed())).collect();
-            // Without any, one came to be known just now.
+            // Without a watch, an agent was added just now: check again.
             if !changes.is_empty() {
                 let _ = select_all(changes).await;
             }
@@ -135,7 +135,7 @@ impl tools::ChildAgents for Children {
     fn spawn_effects(&self) -> ToolEffects {
         let session = self.control().ok().and_then(|control| control.state.delegation.session(&self.thread));
         match session.and_then(|session| session.effective().subagents) {
-            // A host that is asked again for the same child says where it is.
+            // A host that is asked again for the same child returns the same one.
             Some(SubagentPlacement::Host) => ToolEffects::Idempotent,
             Some(SubagentPlacement::Runtime) | None => ToolEffects::Once,
         }
@@ -180,7 +180,7 @@ fn not_found(id: &str) -> String {
 }
 
 impl AgentControl {
-    /// The turn that takes it up, begun or joined.
+    /// Sends input. Returns the turn that gets it, new or running.
     pub(super) async fn say(
         &self,
         agent: &Arc<Agent>,
@@ -190,7 +190,7 @@ impl AgentControl {
         let loaded = self.state.loaded(&agent.thread());
         let thread = loaded.ok_or_else(|| RuntimeError::UnknownThread(agent.thread()).to_string())?.handle;
         if interrupt {
-            // One that does nothing need not be stopped.
+            // An idle child need not be stopped.
             let _ = thread.interrupt(None).await;
         }
         let text = self.state.read_input(&thread, None, input).await.map_err(|error| error.to_string())?;
@@ -204,7 +204,7 @@ impl AgentControl {
         };
         let (told, wait) = oneshot::channel();
         let begins = agent.clone();
-        // Called between the child's own events: what it told of an earlier turn is behind it.
+        // Runs between the child's events: notifications of its earlier turns came before.
         let answer = Responder::new(move |taken: Result<TurnId, ThreadError>| {
             if taken.as_ref().is_ok_and(|taken| *taken == turn_id) {
                 begins.begin();
@@ -216,8 +216,8 @@ impl AgentControl {
         taken.map(|turn| turn.to_string()).map_err(|error| error.to_string())
     }
 
-    /// Ends an agent and everything below it. Those at the host come first, while who started them can still write it
-    /// down; of the others the deepest come last, so that nothing is started again meanwhile.
+    /// Closes an agent and all below it. First those at the host, while their parent can still record the end; then the
+    /// others, parents before children, so that none is started again meanwhile.
     pub(super) async fn close_agent(&self, agent: &Arc<Agent>) {
         let mut below = vec![agent.clone()];
         let mut at = 0;
@@ -241,7 +241,7 @@ impl AgentControl {
     async fn unload_agent(&self, agent: &Agent) {
         let id = agent.thread();
         if let Some(loaded) = self.state.loaded(&id) {
-            // Closed means stopped, and not suspended for somebody to resume. One that does nothing need not be.
+            // The turn is interrupted and not suspended, so that nobody resumes it. Fails for an idle agent.
             let _ = loaded.handle.interrupt(None).await;
         }
         match unload(&self.state, &id).await {
@@ -250,7 +250,7 @@ impl AgentControl {
                     thread_id: id.clone(),
                     status: ThreadStatus::NotLoaded,
                 };
-                self.state.audience.tell(&id, ServerNotification::ThreadStatusChanged(told)).await;
+                self.state.audience.notify(&id, ServerNotification::ThreadStatusChanged(told)).await;
                 self.state.audience.left(&id);
             }
             Ok(false) => {}

@@ -1,4 +1,5 @@
-//! Ends that a parent was not told of, because one of the two was not in memory: told when both are.
+//! Ends of children that their parent was not notified of, because one of the two was not loaded: reported when both
+//! are.
 
 use delegation::{
     AgentRecord, ChildFinding, ChildLife, ChildTurnEnd, RecordedChild, ReportedEnd, find_children,
@@ -11,8 +12,8 @@ use serde_json::json;
 use super::AgentControl;
 
 impl AgentControl {
-    /// The news of its children for a thread that comes back; they learn what it knows of them. It is not in memory
-    /// yet, so that nobody tells it meanwhile.
+    /// The reports about its children for a thread that is being opened, and marks them as known. The thread is not in
+    /// memory yet, so nothing else notifies it meanwhile.
     pub(crate) async fn late_reports(
         &self,
         thread: &ThreadId,
@@ -35,7 +36,7 @@ impl AgentControl {
         let found = match found.await.and_then(|found| Ok(found?)) {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, %thread, "what a thread was told of its agents could not be read");
+                tracing::warn!(%error, %thread, "the reports of a thread about its agents could not be read");
                 return Vec::new();
             }
         };
@@ -69,20 +70,20 @@ impl AgentControl {
         late
     }
 
-    /// Of one whose record a host keeps, and has brought.
+    /// The life of a child whose record a host keeps and has sent.
     async fn life_in_memory(&self, id: &str) -> Option<ChildLife> {
         let loaded = self.state.loaded(&ThreadId::new(id))?;
         Some(ChildLife::of(&loaded.handle.snapshot(true).await.ok()?.turns))
     }
 
-    /// The news for the parent of an agent that somebody brings back, which only the agent's own record has.
+    /// The reports for the parent of an agent that is opened again, from the agent's own record.
     pub(crate) fn owed(&self, thread: &ThreadId, turns: &[Turn]) -> Option<OwedReports> {
         let account = self.state.agents.find(thread.as_str())?.account()?;
         let (heard, untold) = account.settle(&ChildLife::of(turns));
         Some(OwedReports { heard, untold })
     }
 
-    /// The agent is there. A parent that has left again meanwhile finds out when it is back.
+    /// Sends the reports to the parent. A parent that was unloaded meanwhile reads them when it is opened.
     pub(crate) fn pay(&self, thread: &ThreadId, owed: OwedReports) {
         let Some(agent) = self.state.agents.find(thread.as_str()) else { return };
         let Some(parent) = self.state.loaded(&agent.family.parent) else { return };
@@ -92,14 +93,14 @@ impl AgentControl {
                 let (id, turn_id, status) = (agent.id.clone(), Some(turn), Some(json!(status)));
                 let end = ChildEnd { id, turn_id, status, operation: None };
                 if let Err(error) = parent.handle.child_ended(end).await {
-                    tracing::warn!(%error, agent = %agent.id, "a parent could not be told of its child");
+                    tracing::warn!(%error, agent = %agent.id, "a parent could not be notified of its child's end");
                 }
             }
         });
     }
 }
 
-/// The news of a child for its parent, and what the parent knows then.
+/// The reports about a child for its parent.
 #[derive(Debug)]
 pub(crate) struct OwedReports {
     heard: ReportedEnd,

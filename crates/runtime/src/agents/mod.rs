@@ -1,4 +1,4 @@
-//! Child agents: threads that the model of another thread started, here or at the host.
+//! Child agents: threads that another thread's model started, in this process or at the host.
 
 mod at_host;
 mod child_observer;
@@ -17,7 +17,7 @@ pub(crate) use children::Children;
 
 use crate::state::RuntimeState;
 
-/// Commands to the agents of this process.
+/// Operations on the agents of this process.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentControl {
     state: Arc<RuntimeState>,

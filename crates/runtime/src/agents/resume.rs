@@ -1,4 +1,4 @@
-//! AgentRegistry whose thread is not in memory: after a restart, or after they were closed.
+//! Agents whose thread is not in memory: after a restart, or after they were closed.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::step::agent_roles::find_role;
 use driver::{ThreadSettings, agreed_rules, recover};
 
 impl AgentControl {
-    /// A thread that is back in memory has its children again.
+    /// Restores the children of a thread that was opened again.
     pub(crate) fn adopt(&self, parent: &ThreadId, most: usize, children: Vec<RecordedChild>) {
         let agents = &self.state.agents;
-        // Those that are closed come back by name alone, unless a host may still speak of them.
+        // Of closed ones only the name is restored, unless a host may still report about them.
         let wanted = children.into_iter().filter(|child| child.is_open || child.is_away());
         for RecordedChild { id, nickname, away, ended, is_open, heard, account } in wanted {
             if let Some(known) = agents.find_below(&id, parent) {
@@ -42,7 +42,7 @@ impl AgentControl {
             let mut agent = Agent::new(id, family, place);
             agent.nickname = nickname;
             if !goes_on {
-                agent.expect_nothing();
+                agent.report_nothing();
             }
             if let Some(heard) = &heard {
                 agent.settle(heard);
@@ -64,25 +64,25 @@ impl AgentControl {
         }
     }
 
-    /// One that this process knows: it was closed with its parent, or it ended while its parent was away.
+    /// Restores a known agent: it was closed with its parent, or it ended while its parent was not loaded.
     fn take_back(&self, agent: &Arc<Agent>, most: usize) {
         if agent.place == AgentPlace::Here && !agent.is_open() {
             if agent.is_dismissed() {
                 return;
             }
             if let Err(most) = self.state.agents.readmit(agent, most) {
-                tracing::warn!(agent = %agent.id, most, "an agent stays closed because others have its place");
+                tracing::warn!(agent = %agent.id, most, "an agent stays closed because the limit of open agents is reached");
             }
             return;
         }
         let status = agent.status();
         if status.is_final() && agent.is_awaited() {
-            agent.expect_nothing();
+            agent.report_nothing();
             notify_parent(&Arc::downgrade(&self.state), agent, &status);
         }
     }
 
-    /// How an agent stands whose thread a client has opened with its past.
+    /// Restores the status of an agent whose thread a client opened with its history.
     pub(crate) fn recall(&self, thread: &ThreadId, past: AgentStatus, goes_on: bool) {
         let Some(agent) = self.state.agents.find(thread.as_str()) else { return };
         if agent.status() == AgentStatus::PendingInit {
@@ -93,7 +93,7 @@ impl AgentControl {
         }
     }
 
-    /// Learns from its record how an agent stands that is not in memory.
+    /// Reads the status of an agent that is not loaded from its record.
     pub(super) async fn learn(&self, agent: &Agent) {
         let id = agent.thread();
         let is_cold = agent.place == AgentPlace::Here
@@ -105,13 +105,12 @@ impl AgentControl {
         }
         match self.state.on_disk(move |store| store.read(&id)).await {
             Ok(Ok(read)) => agent.set(recorded_status(&read.history.turns)),
-            // Whoever keeps its record has to bring it back.
+            // The keeper of its record has to send it first.
             Ok(Err(_)) | Err(_) => agent.set(AgentStatus::Interrupted),
         }
     }
 
-    /// An agent that was open before a restart is in memory again before anything is asked of it, after the one it
-    /// works for.
+    /// Opens an agent that was open before a restart, after its ancestors, before anything is sent to it.
     pub(super) async fn bring_back(&self, agent: &Arc<Agent>) -> Result<(), String> {
         if agent.place != AgentPlace::Here || self.state.loaded(&agent.thread()).is_some() {
             return Ok(());
@@ -128,7 +127,7 @@ impl AgentControl {
         self.reopen(agent).await.map_err(|error| error.to_string())
     }
 
-    /// Opens a closed one again, with all below it that were open when it was closed.
+    /// Opens a closed agent again, with all below it that were open when it was closed.
     pub(super) async fn resume_agent(&self, above: &ThreadId, agent: &Arc<Agent>) -> Result<(), String> {
         if agent.place != AgentPlace::Here {
             return Err(format!("agent {} ran at the host and cannot be opened again", agent.id));
@@ -149,11 +148,11 @@ impl AgentControl {
         back
     }
 
-    /// An agent of this family that only its record knows of.
+    /// An agent of this family that is known only from its record.
     pub(super) async fn known_from_record(&self, family: &ThreadId, id: &str) -> Option<Arc<Agent>> {
         let agents = &self.state.agents;
         if agents.find(id).is_some() {
-            // One that works for others is left as it stands.
+            // An agent of another family stays as it is.
             return None;
         }
         let wanted = ThreadId::new(id);
@@ -167,7 +166,7 @@ impl AgentControl {
         Some(agent)
     }
 
-    /// Settings with what its role says about an agent, and the instructions it was started with.
+    /// Settings with those of its role, and the instructions it was started with.
     async fn as_it_was(&self, settings: ThreadSettings, meta: Option<&SessionMeta>) -> ThreadSettings {
         let Some(meta) = meta else { return settings };
         let role = find_role(&settings.tools.agents.roles, meta.agent_role.as_deref());
@@ -177,7 +176,7 @@ impl AgentControl {
             Err(problem) => Err(RuntimeError::Config(problem)),
         };
         let mut settings = applied.unwrap_or_else(|error| {
-            tracing::warn!(%error, thread = %meta.thread_id, "an agent goes on without what its role says");
+            tracing::warn!(%error, thread = %meta.thread_id, "an agent continues without the settings of its role");
             settings
         });
         settings.base_instructions = meta.base_instructions.as_deref().map(Into::into);
@@ -185,7 +184,7 @@ impl AgentControl {
         settings
     }
 
-    /// Opens an agent again, with what its parent may do now and with its own history.
+    /// Opens an agent again, with its parent's current permissions and its own history.
     async fn reopen(&self, agent: &Arc<Agent>) -> Result<(), RuntimeError> {
         let id = agent.thread();
         let _opening = self.state.threads.opening(&id).await;

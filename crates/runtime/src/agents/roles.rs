@@ -1,4 +1,4 @@
-//! The settings that a role's file gives its agents.
+//! Settings from a role's file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use crate::open::config_request::{ConfigRequest, settings_of};
 use crate::state::RuntimeState;
 use driver::ThreadSettings;
 
-/// Settings with what a role's file says about its agents, on top of what they have from their parent. A role does not
-/// say what they may do.
+/// The parent's settings with those of the role's file. A role does not change permissions.
 pub(super) async fn with_role(
     state: &Arc<RuntimeState>,
     settings: ThreadSettings,

@@ -1,4 +1,4 @@
-//! Starting a child: what it inherits, and that it is never more than its parent has.
+//! Starting a child: the settings it inherits. Its permissions never exceed its parent's.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::state::Loaded;
 use crate::step::agent_roles::find_role;
 use driver::{ClockExt, Snapshot, ThreadSettings};
 
-/// The outcome of the call that made a forked child, as the child reads it.
+/// The output of the spawn call in a forked child's history.
 const FORKED: &str = "You are the agent that this call started. What was said before is background; your task is the \
                       next message.";
 
@@ -36,7 +36,7 @@ pub(super) struct SpawnPlan {
 }
 
 impl AgentControl {
-    /// Everything about an order that can be known to be wrong before anything is done.
+    /// Checks everything about an order that can fail before anything is done.
     pub(super) async fn check_spawn(&self, parent: &ThreadId, order: &SpawnOrder) -> Result<(), String> {
         let loaded = self
             .state
@@ -81,7 +81,7 @@ impl AgentControl {
             settings = with_role(&self.state, settings, role).await?;
         }
         if settings.model != snapshot.settings.model {
-            // Another model may come with tools that its parent does not have.
+            // Another model may come with tools that the parent does not have.
             settings.host = Arc::new(settings.host.only(&order.step));
         }
         let own = role.map(|role| role.nicknames).unwrap_or_default();
@@ -140,7 +140,7 @@ impl AgentControl {
         self.appear(OpenRequest { history, record, environments, ephemeral, ..request }).await
     }
 
-    /// The history of the parent's model, ending with the call that made the child.
+    /// The history of the parent's model, ending with the spawn call.
     async fn forked(&self, parent: &Loaded, call_id: &str) -> Result<ThreadHistory, RuntimeError> {
         let (mut model, told_context) = parent.handle.remembered().await?;
         let (call_id, output) =
@@ -149,19 +149,19 @@ impl AgentControl {
         Ok(ThreadHistory { model, told_context, ..ThreadHistory::default() })
     }
 
-    /// Opens a thread that no client asked for: all of them are notified of it.
+    /// Opens a thread that no client requested, and notifies all clients of it.
     pub(super) async fn appear(&self, request: OpenRequest) -> Result<(), RuntimeError> {
         let thread_id = open(&self.state, request).await?.thread.id;
         let audience = &self.state.audience;
         audience.appeared(&thread_id);
         let status = ThreadStatus::Idle;
         let changed = ThreadStatusChangedNotification { thread_id: thread_id.clone(), status };
-        audience.tell(&thread_id, ServerNotification::ThreadStatusChanged(changed)).await;
+        audience.notify(&thread_id, ServerNotification::ThreadStatusChanged(changed)).await;
         Ok(())
     }
 }
 
-/// With the configuration as it is on disk now; what the parent chose is in its settings.
+/// Uses the current configuration from disk; the parent's choices are in its settings.
 pub(super) fn child_request(
     id: RequestedId,
     parent: &Loaded,
@@ -176,7 +176,7 @@ pub(super) fn child_request(
     OpenRequest { choices, child: Some(Box::new(child)), ..OpenRequest::new(id, client, terms, config) }
 }
 
-/// The parent's settings at the moment of its call. Permissions that clients granted on top are for the parent alone.
+/// The parent's settings at the time of its call, without permissions that clients granted on top.
 fn inherited(parent: &ThreadSettings, order: &SpawnOrder) -> ThreadSettings {
     let step = &order.step;
     let mut settings = parent.clone();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use driver::recover;
 
-/// The records of a call that started a child: proposed and begun, and answered where the child is at the host.
+/// The records of a spawn call: proposed and started, and answered if the child is at the host.
 fn spawn_records(call: &str, output: Option<&str>) -> Vec<RolloutRecord> {
     let operation_id = OperationId::new(format!("r:u1:{call}"));
     let item = |item: Value| RolloutRecord::ResponseItem {
@@ -45,7 +45,7 @@ fn spawn_records(call: &str, output: Option<&str>) -> Vec<RolloutRecord> {
 }
 
 #[test]
-fn a_restart_leaves_one_at_the_host_alone_and_settles_one_that_was_never_placed() {
+fn a_restart_keeps_a_placed_child_and_ends_one_that_was_never_placed() {
     let mut records = vec![RolloutRecord::TurnStarted { turn_id: TurnId::new("u1"), at_ms: 1 }];
     records.extend(spawn_records("c1", Some(r#"{"agent_id": "host:x"}"#)));
     records.extend(spawn_records("c2", None));

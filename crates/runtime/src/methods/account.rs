@@ -1,4 +1,4 @@
-//! Who is logged in at the model provider.
+//! The login at the model provider.
 
 use config::{ConfigError, Credentials, SecretText};
 use protocol::{
@@ -44,7 +44,7 @@ impl Runtime {
         Ok(GetAccountResponse { account, requires_openai_auth: true })
     }
 
-    /// The older way to ask who is logged in. Whoever asks, keys and tokens stay here.
+    /// The older method for the login status. Never returns keys or tokens.
     pub fn auth_status(&self) -> Result<GetAuthStatusResponse, RuntimeError> {
         let (auth_method, is_required) = match self.login()? {
             ProviderLogin::NotNeeded => (None, false),
@@ -55,7 +55,7 @@ impl Runtime {
         Ok(GetAuthStatusResponse { auth_method, auth_token: None, requires_openai_auth: Some(is_required) })
     }
 
-    /// Sent to all clients when a login has changed.
+    /// Sent to all clients when a login changed.
     pub fn account_update(&self) -> AccountUpdatedNotification {
         let nobody = AccountUpdatedNotification { auth_mode: None, plan_type: None };
         match self.state.logins.current() {
@@ -70,7 +70,7 @@ impl Runtime {
         }
     }
 
-    /// Whether somebody is logged in with a ChatGPT account.
+    /// Whether a ChatGPT account is logged in.
     pub(crate) fn has_account(&self) -> bool {
         self.state.logins.current().is_ok_and(|login| login.is_some())
     }
@@ -87,7 +87,7 @@ impl Runtime {
         Ok(key.map_or(ProviderLogin::Nobody, |_| ProviderLogin::ApiKey))
     }
 
-    /// Only ChatGPT accounts have limits that can be asked for.
+    /// Only ChatGPT accounts have rate limits that can be read.
     pub async fn account_rate_limits(&self) -> Result<GetAccountRateLimitsResponse, RuntimeError> {
         let Some(login) = self.state.logins.fresh().await? else {
             let has_key = self.credentials().load().map_err(unreadable)?.is_some();
@@ -103,7 +103,7 @@ impl Runtime {
         read.await.map_err(|error| RuntimeError::LimitsUnread(error.to_string()))
     }
 
-    /// Gives up a login that waits for the user.
+    /// Cancels a login that waits for the user.
     pub fn cancel_login(
         &self,
         params: CancelLoginAccountParams,
@@ -118,7 +118,8 @@ impl Runtime {
         Ok(CancelLoginAccountResponse { status })
     }
 
-    /// Logs in, or begins to: `done` is called once the user has finished. `login_id` names a login that waits.
+    /// Logs in, or starts a login: then `done` is called when the user has finished. `login_id` names the waiting
+    /// login.
     pub async fn log_in(
         &self,
         params: LoginAccountParams,

@@ -1,4 +1,4 @@
-//! Lists to choose from: models, features, and the configuration as it stands.
+//! Lists to choose from: models, modes, features, and the current configuration.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::runtime::Runtime;
 use support::blocking;
 
 impl Runtime {
-    /// The transport to the configured provider, for a host that carries requests of other processes. A missing key is no
-    /// error here: a request says what to do.
+    /// The transport to the configured provider, for a host that carries other processes' requests. A missing key is no
+    /// error here: the request fails with instructions.
     pub fn model_transport(
         &self,
         client: &ClientIdentity,
@@ -28,7 +28,7 @@ impl Runtime {
         self.state.providers.transport(&config, client)
     }
 
-    /// The models of the configured provider: as its server lists them where it can tell, else the catalogue's.
+    /// The models of the configured provider: from its server if it lists them, otherwise from the catalogue.
     pub async fn list_models(&self, params: &ModelListParams) -> Result<ModelListResponse, RuntimeError> {
         let hidden = params.include_hidden.unwrap_or(false);
         let told = self.told_models().await;
@@ -51,7 +51,7 @@ impl Runtime {
         self.state.catalogue.of_provider(rows, default.as_deref())
     }
 
-    /// The modes a client can offer. `Default` comes last, as the one to go back to.
+    /// The modes that a client can offer. `Default` comes last.
     pub fn list_collaboration_modes(&self) -> CollaborationModeListResponse {
         let mask = |name: &str, mode, reasoning_effort| CollaborationModeMask {
             name: name.to_owned(),
@@ -97,7 +97,7 @@ impl Runtime {
         blocking(read).await?.map_err(|error: ConfigError| RuntimeError::InvalidConfig(error.to_string()))
     }
 
-    /// The administrator's requirements, read anew.
+    /// The administrator's requirements, read again from disk.
     pub fn read_requirements(&self) -> Result<ConfigRequirementsReadResponse, RuntimeError> {
         let loaded = self.state.loader.load(&LoadRequest::default());
         let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;

@@ -8,7 +8,7 @@ use crate::runtime::Runtime;
 use crate::step::tool_settings::variables;
 
 impl Runtime {
-    /// For a connection that is to run commands of its own.
+    /// The commands of one connection.
     pub fn client_commands(&self) -> ClientCommands {
         let state = self.state.clone();
         ClientCommands::new(CommandSettings {

@@ -26,7 +26,7 @@ impl Runtime {
         self.write_config(batch).await
     }
 
-    /// Writes several values, all or none. With `reloadUserConfig` they count for the threads in memory as well.
+    /// Writes several values, all or none. With `reloadUserConfig` they apply to the threads in memory too.
     pub async fn write_config(
         &self,
         params: ConfigBatchWriteParams,
@@ -42,7 +42,7 @@ impl Runtime {
         blocking(write).await?.map_err(|error| refused(&error))
     }
 
-    /// The hooks of each folder, those included that do not run.
+    /// The hooks of each folder, including those that do not run.
     pub async fn list_hooks(&self, params: HooksListParams) -> Result<HooksListResponse, RuntimeError> {
         let own = || std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned());
         let cwds = match params.cwds.is_empty() {
@@ -60,7 +60,7 @@ impl Runtime {
         Ok(HooksListResponse { data: blocking(list).await?? })
     }
 
-    /// Switches flags until this process ends.
+    /// Switches feature flags until this process ends.
     pub fn set_feature_enablement(
         &self,
         params: ExperimentalFeatureEnablementSetParams,
@@ -71,7 +71,7 @@ impl Runtime {
     }
 }
 
-/// The parts of the user's settings that count for threads in memory: rules about skills, hooks and `notify`.
+/// Applies user settings that affect threads in memory: rules about skills, hooks and `notify`.
 fn reload(state: &RuntimeState) {
     state.skills.rules_changed();
     for id in state.threads.ids() {
@@ -86,7 +86,7 @@ fn reload(state: &RuntimeState) {
     }
 }
 
-/// With the name by which clients tell the refusals apart.
+/// With the code by which clients distinguish refusals.
 fn refused(error: &ConfigWriteError) -> RuntimeError {
     let code = match error {
         ConfigWriteError::ReadOnlyLayer => "configLayerReadonly",

@@ -1,4 +1,4 @@
-//! `getConversationSummary`: a stored thread in brief, for older clients.
+//! `getConversationSummary`: a summary of a stored thread, for older clients.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Runtime {
         }
     }
 
-    /// Any record, wherever it is. A relative path starts at the home folder.
+    /// Any record, by its path. A relative path starts at the home folder.
     async fn summary_by_path(&self, path: &str) -> Result<ConversationSummary, RuntimeError> {
         let path = self.loader().home().reading().join(path);
         let failed = |path: &Path, problem: String| RuntimeError::UnreadableSummary {
@@ -56,7 +56,7 @@ impl Runtime {
 }
 
 fn read_summary(path: &Path) -> Result<ConversationSummary, String> {
-    // Looked at first: a pipe is not read, and the words of the system are what clients know.
+    // Opened first: this refuses pipes, and gives the system's error text, which clients know.
     let opened = workspace::Reader::default().open(path).map_err(|error| error.problem.to_string())?;
     let (history, _) =
         read_history_file(&opened.path, &ReadOptions::default()).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! Describes the next request of a thread. Made the way real requests are, and nothing comes of it: no
-//! request, no turn, no record, no lock.
+//! Describes the next request of a thread. Built like a real request, without side effects: no request, no turn, no
+//! record, no lock.
 
 use std::slice;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use driver::{NextRequest, StepMaker, ThreadSettings, check_thread_id, complete_s
 /// The thread whose next request is described.
 #[derive(Debug, Clone)]
 pub enum PromptOf {
-    /// A thread that would be started with these choices.
+    /// A thread that would be started with these options.
     New(Box<ThreadStartParams>),
-    /// A stored thread that would be resumed with these choices. Its record alone counts, also while it is in memory.
+    /// A stored thread that would be resumed with these options. Read from its record, even while it is in memory.
     Stored(Box<ThreadResumeParams>),
 }
 
-/// A request but for what the user is going to say.
+/// A request without the user's next message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptDescription {
     /// Unset for a thread that does not exist.
@@ -36,22 +36,22 @@ pub struct PromptDescription {
     pub model: String,
     pub model_provider: String,
     pub cwd: String,
-    /// The tokens the model has room for, as clients are told.
+    /// The window in tokens, as reported to clients.
     pub context_window: Option<i64>,
-    /// The base instructions, cut at their sections. A blank line stands between two.
+    /// The base instructions, split into sections. A blank line separates two.
     pub instructions: Vec<PromptSection>,
-    /// The tools as the request offers them.
+    /// The tools in the form of the request.
     pub tools: Vec<Arc<Value>>,
-    /// The history, as it is sent again.
+    /// The history in the form of the request.
     pub history: Vec<Arc<ResponseItem>>,
-    /// The context before the user's words.
+    /// The context before the user's message.
     pub next: Vec<FragmentText>,
 }
 
 /// A part of the base instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptSection {
-    /// A tool's name; `core` for what belongs to none, `configured` for instructions that somebody set.
+    /// A tool's name; `core` for text of no tool, `configured` for custom instructions.
     pub name: String,
     pub text: String,
 }
@@ -80,7 +80,7 @@ impl Runtime {
 
     fn request_to_start(&self, params: &ThreadStartParams) -> Result<OpenRequest, RuntimeError> {
         self.state.environments.check(params.environments.as_deref().unwrap_or_default())?;
-        // Without a host, nothing is agreed on.
+        // Without a host, so without any host capabilities.
         OpenRequest::of_start(params, ClientIdentity::default(), Terms::default())
     }
 
@@ -90,7 +90,7 @@ impl Runtime {
         params: &ThreadResumeParams,
     ) -> Result<OpenRequest, RuntimeError> {
         asked_tool_set(params.tool_set.as_ref(), &Terms::default())?;
-        // Without the store, which would take care of its index and its folders.
+        // Without the store, which would maintain its index and its folders.
         let mut history = match journal::look_up(self.state.loader.home().state(), &id) {
             Ok(read) if read.row.is_archived => return Err(RuntimeError::NoRecord(id)),
             Ok(read) => read.history,
@@ -131,7 +131,7 @@ impl PromptDescription {
     }
 }
 
-/// The text is cut where the sections of the offered tools are found at its end, so the parts are always the whole.
+/// Splits the text at the known sections at its end, so that the parts always add up to the whole text.
 fn sections(step: &Step, is_configured: bool) -> Vec<PromptSection> {
     let part = |name: &str, text: &str| PromptSection { name: name.to_owned(), text: text.to_owned() };
     if is_configured {

@@ -1,4 +1,4 @@
-//! `model/*` and `rollout/load`: a host that carries the requests of a thread.
+//! `model/*` and `rollout/load`: a host that carries a thread's requests.
 
 use std::time::Duration;
 
@@ -16,8 +16,7 @@ use crate::runtime::Runtime;
 use driver::check_thread_id;
 
 impl Runtime {
-    /// Takes a batch of events. The answer is given before the turn sees any of them, and late when there is no credit
-    /// to give with it.
+    /// Takes a batch of events. Responds before the turn gets any of them, and later when there is no credit to grant.
     pub fn stream_event(
         &self,
         from: HostId,
@@ -32,7 +31,7 @@ impl Runtime {
         }
     }
 
-    /// As [`Runtime::stream_event`], from a host that wants no answers.
+    /// Like [`Runtime::stream_event`], for a host that wants no responses.
     pub fn stream_event_unacknowledged(
         &self,
         from: HostId,
@@ -42,7 +41,7 @@ impl Runtime {
         Ok(self.state.delegation.stream_event_unacknowledged(from, &thread, params)?)
     }
 
-    /// A stream ended without a terminal event. One that has ended stays as it is.
+    /// A stream ended without a terminal event. No effect on a stream that has ended.
     pub fn stream_aborted(
         &self,
         from: HostId,
@@ -52,7 +51,7 @@ impl Runtime {
         Ok(self.state.delegation.stream_aborted(from, &thread, params)?)
     }
 
-    /// The host found out late that it does not carry a request. One that has ended stays as it is.
+    /// The host reports late that it does not carry a request. No effect on a stream that has ended.
     pub fn request_rejected(
         &self,
         from: HostId,
@@ -62,7 +61,7 @@ impl Runtime {
         Ok(self.state.delegation.request_rejected(from, &thread, params)?)
     }
 
-    /// The outcome of a child that the host ran. Responds when it is in the record; a second time changes nothing.
+    /// The result of a child that the host ran. Responds when it is recorded; a repetition changes nothing.
     pub async fn delegation_result(
         &self,
         from: HostId,
@@ -71,7 +70,7 @@ impl Runtime {
         AgentControl::new(&self.state).delegation_result(from, params).await
     }
 
-    /// How far a child has come is for people who watch the log; only its end counts.
+    /// Progress is only logged; the parent's model gets the result.
     pub fn delegation_progress(
         &self,
         from: HostId,
@@ -89,18 +88,18 @@ impl Runtime {
         Ok(self.state.uploads.add(host, params)?)
     }
 
-    /// The lease of the host holds for so long.
+    /// The host's lease is valid for this time.
     pub fn lease_renewed(&self, valid_for: Duration) {
         self.state.delegation.lease_renewed(valid_for);
     }
 
-    /// Returns when the lease of a host that sends heartbeats is over: this process must end, since another host may have
-    /// its threads.
+    /// Returns when the lease of a host that sends heartbeats has expired: this process must end, since another host
+    /// may have its threads.
     pub async fn lease_over(&self) {
         self.state.delegation.lease_over().await;
     }
 
-    /// A host's connection has ended: what it carried will not come.
+    /// A host disconnected: its streams will not continue.
     pub fn host_gone(&self, host: HostId) {
         self.state.delegation.host_gone(host);
         self.state.uploads.forget(host);

@@ -1,4 +1,4 @@
-//! Environments as clients ask for them.
+//! Environments, as clients add and list them.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::step::tool_settings::variables;
 use driver::{Audience, BoxFuture};
 use support::blocking;
 
-/// The clients of this process, to be notified of environments that come and go.
+/// The clients of this process, to be notified of changes of environments.
 #[derive(Debug)]
 pub(crate) struct Clients(pub(crate) Arc<dyn Audience>);
 
 impl Subscribers for Clients {
     fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        self.0.tell(thread, notification)
+        self.0.notify(thread, notification)
     }
 }
 
 impl Runtime {
-    /// Makes an environment known. Returns at once; whether it can be used is found out behind this.
+    /// Registers an environment. Returns at once; whether it is usable is checked in the background.
     pub async fn add_environment(&self, params: EnvironmentAddParams) -> Result<(), RuntimeError> {
         let env = match &params.environment {
             EnvironmentSpec::Local { .. } => Default::default(),
-            // The variables that the calls of a model get as well, so that no secret of this process reaches the prefix.
+            // The variables that a model's commands get too, so that the command prefix sees no secret of this process.
             EnvironmentSpec::Command { .. } => {
                 let loader = self.state.loader.clone();
                 let config = blocking(move || ConfigRequest::default().load(&loader)).await??;

@@ -1,4 +1,4 @@
-//! `externalAgentConfig/*`: importing what was set up for another coding agent.
+//! `externalAgentConfig/*`: importing the settings of another coding agent.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::runtime::Runtime;
 use support::blocking;
 use workspace::within;
 
-/// How long looking for settings, or importing them, may take.
+/// Time limit of detecting or importing settings.
 const IMPORT_LIMIT: Duration = Duration::from_secs(30);
 
 impl Runtime {
-    /// Lists everything that can be imported and is not here yet: of the user, then of each repository.
+    /// Lists everything that can be imported and does not exist here: of the user, then of each repository.
     pub async fn detect_external_agent(
         &self,
         params: ExternalAgentConfigDetectParams,
@@ -26,7 +26,7 @@ impl Runtime {
         Ok(blocking(|| limited(move || detect_external_agent(&loader, &params))).await??)
     }
 
-    /// Imports these items, one after the other. Files and settings that exist by then stay as they are.
+    /// Imports these items in order. Existing files and settings stay unchanged.
     pub async fn import_external_agent(
         &self,
         params: ExternalAgentConfigImportParams,
@@ -36,7 +36,7 @@ impl Runtime {
     }
 }
 
-/// Gives up on work that hangs. The part of it that has begun goes on, should the file system come back.
+/// Limits blocking work in time. Work that has started continues if the file system responds later.
 fn limited<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ExternalAgentError> + Send + 'static,
 ) -> Result<T, ExternalAgentError> {

@@ -1,5 +1,5 @@
-//! `feedback/upload`: there is no service to send feedback to, so that it becomes a folder that the user can look through
-//! and pass on. What may be a secret is taken out of it.
+//! `feedback/upload`: there is no feedback service, so the feedback becomes a folder that the user can review and send.
+//! Possible secrets are removed.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -17,7 +17,7 @@ use crate::open::config_request::ConfigRequest;
 use crate::runtime::Runtime;
 use driver::{ClockExt, IdMaker, check_thread_id};
 
-/// Of each file, no more than this is taken.
+/// Limit of what is copied from each file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_EXTRA_FILES: usize = 16;
 
@@ -69,7 +69,7 @@ impl Runtime {
     async fn record_of(&self, thread: Option<ThreadId>) -> Result<Option<PathBuf>, RuntimeError> {
         let Some(id) = thread else { return Ok(None) };
         let row = self.state.on_disk(move |store| store.summary(&id)).await?;
-        // A thread that nothing was said in has none.
+        // An empty thread has no record.
         Ok(row.ok().map(|row| row.path))
     }
 }
@@ -88,7 +88,7 @@ impl Bundle {
                 path.file_name().map_or_else(Default::default, |name| name.to_string_lossy().into_owned());
             let target = self.create(&format!("{at}-{name}"))?;
             if let Err(error) = copy_clean(path, &mut BufWriter::new(&target), steps) {
-                // One that cannot be read is no reason to lose the rest.
+                // An unreadable file must not lose the rest.
                 writeln!(&target, "(not read: {error})")?;
             }
         }
@@ -107,7 +107,7 @@ fn copy_clean(path: &Path, target: &mut impl Write, steps: &StepCount) -> io::Re
     loop {
         steps.step()?;
         line.clear();
-        // However long: a secret is found as a whole or not at all.
+        // A whole line of any length: a secret is only recognised as a whole.
         if lines.read_until(b'\n', &mut line)? == 0 {
             return target.flush();
         }
@@ -115,7 +115,7 @@ fn copy_clean(path: &Path, target: &mut impl Write, steps: &StepCount) -> io::Re
     }
 }
 
-/// Without what may be a secret.
+/// The text without possible secrets.
 fn clean(text: &str) -> String {
     let mut filter = CredentialFilter::default();
     text.split_inclusive('\n').map(|line| filter.line(line)).collect()

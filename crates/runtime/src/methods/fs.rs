@@ -1,5 +1,5 @@
-//! `fs/*`: files as a connected client handles them. Each method works on a thread of its own and gives up on a file
-//! system that does not answer.
+//! `fs/*`: files that a connected client reads and changes. Each method runs on its own thread with a time limit,
+//! because a file system may hang.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,12 +18,12 @@ use workspace::{FileError, READ_LIMIT, StepCount, Subscription, Watcher, within_
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 
-/// The largest file that is read at once. Its answer is a third longer.
+/// Limit of a read. The response is a third longer because of base64.
 const MAX_READ_BYTES: u64 = 64 << 20;
-/// Changes within this time are told together.
+/// Changes within this time are notified together.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 
-/// A placement has files of its own, and only a host has placements.
+/// Only hosts have placements.
 fn check_here(placement: Option<&String>) -> Result<(), RuntimeError> {
     let problem = || "is for hosts; leave it out for files of this machine".to_owned();
     match placement {
@@ -102,7 +102,7 @@ impl Runtime {
         on_files(&params.source_path, copy).await
     }
 
-    /// Watches a path, be there something or not. Changes that are made once this has returned are noticed.
+    /// Watches a path, which need not exist. Every change after this returns is noticed.
     pub async fn watch_path(&self, path: &AbsolutePath) -> Result<PathWatch, RuntimeError> {
         let watch = |path: &Path, _: &StepCount| {
             let subscription = Watcher::shared().subscribe(WATCH_DEBOUNCE);
@@ -122,7 +122,7 @@ impl Runtime {
 pub struct PathWatch {
     id: String,
     path: PathBuf,
-    /// Taken when it is dropped.
+    /// Taken on drop.
     subscription: Option<Subscription>,
 }
 
@@ -131,7 +131,7 @@ impl PathWatch {
         &self.id
     }
 
-    /// Waits for changes and gives the changed paths, sorted. Where some were lost, the watched path stands for them.
+    /// Waits for changes and returns the changed paths, sorted. If events were lost, it returns the watched path.
     pub async fn next(&mut self) -> Vec<AbsolutePath> {
         let Some(subscription) = &mut self.subscription else { return std::future::pending().await };
         loop {
@@ -153,14 +153,14 @@ impl PathWatch {
 impl Drop for PathWatch {
     fn drop(&mut self) {
         let subscription = self.subscription.take();
-        // Ending a watch asks the kernel, and may wait for others who do.
+        // Unsubscribing calls the kernel and may wait for a lock.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn_blocking(move || drop(subscription));
         }
     }
 }
 
-/// A drive letter is absolute on the wire, but not here.
+/// A drive letter is absolute on the wire, but not on this system.
 fn absolute(path: &AbsolutePath) -> Result<PathBuf, FileError> {
     let path = PathBuf::from(path.as_str());
     if path.is_absolute() { Ok(path) } else { Err(FileError::NotAbsolute(path)) }

@@ -10,7 +10,7 @@ use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Starts one search. What is returned waits for its end; dropping that cancels the search.
+    /// Starts a search. The future waits for its end; dropping it cancels the search.
     pub fn search_files(
         &self,
         query: String,
@@ -42,7 +42,7 @@ pub struct SearchUpdates {
 }
 
 impl SearchUpdates {
-    /// `None` once the session has ended.
+    /// `None` when the session has ended.
     pub async fn next(&mut self) -> Option<ServerNotification> {
         let session_id = self.session_id.clone();
         Some(match self.reports.next().await? {

@@ -1,4 +1,4 @@
-//! `gitDiffToRemote`: how a checkout differs from the nearest commit that a remote has.
+//! `gitDiffToRemote`: the diff of a checkout to the nearest commit that a remote has.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ impl Runtime {
         &self,
         params: GitDiffToRemoteParams,
     ) -> Result<GitDiffToRemoteResponse, RuntimeError> {
-        // A folder that nobody else uses.
+        // A temporary folder with a unique name.
         let name = IdMaker::random(self.state.clock.stamp());
         let scratch = self.loader().home().state().join("git").join(name);
         let asked = command_exec::git_diff_to_remote(PathBuf::from(&params.cwd), scratch).await;

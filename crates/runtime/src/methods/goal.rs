@@ -1,4 +1,4 @@
-//! Goals as clients ask for them.
+//! Goals, as clients set and read them.
 
 use engine::GoalChange;
 use journal::JournalError;
@@ -9,11 +9,11 @@ use crate::error::RuntimeError;
 use crate::runtime::Runtime;
 use driver::check_thread_id;
 
-/// The longest objective, in characters. It is repeated in each turn for the goal.
+/// Limit of an objective, in characters. Each turn for the goal repeats it.
 const MAX_OBJECTIVE: usize = 4_000;
 
 impl Runtime {
-    /// Answers with the goal once it is durable, before the work on it is told.
+    /// Responds with the goal when it is durable, before notifications about the work on it.
     pub async fn set_goal(
         &self,
         params: ThreadGoalSetParams,
@@ -45,7 +45,7 @@ impl Runtime {
         }
     }
 
-    /// Answers whether there was one.
+    /// Responds whether there was one.
     pub async fn clear_goal(&self, id: &ThreadId, responder: Responder<bool, RuntimeError>) {
         match self.thread(id) {
             Ok(thread) => thread.clear_goal_then(responder.from_error()).await,

@@ -1,4 +1,4 @@
-//! Changes to threads that are not turns: names, facts, the archive, and leaving memory.
+//! Changes to threads outside turns: names, metadata, archive, unloading.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,23 +15,23 @@ use crate::runtime::Runtime;
 use crate::step::tool_settings::outputs_folder;
 use driver::{Still, ThreadError, check_thread_id};
 
-/// Threads that are no more.
+/// Deleted threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedThreads {
-    /// The thread first, and then those below it.
+    /// The thread itself first, then its descendants.
     pub ids: Vec<ThreadId>,
-    /// Whether the first one was in memory.
+    /// Whether the thread itself was in memory.
     pub was_loaded: bool,
 }
 
 impl Runtime {
-    /// Unloads a thread. A turn that runs is interrupted. Says whether the thread was in memory.
+    /// Unloads a thread. Interrupts a running turn. Returns whether the thread was in memory.
     pub async fn unload(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
         unload(&self.state, &check_thread_id(id)?).await
     }
 
-    /// Unloads a thread in which nothing runs or waits, if it can be opened again from its record here and `still`
-    /// agrees. Says whether it was unloaded. Agents stay: their parents know them by being in memory.
+    /// Unloads an idle thread, if its record here allows opening it again and `still` agrees. Returns whether it was
+    /// unloaded. Agents stay: their parents need them in memory.
     pub async fn unload_idle(
         &self,
         id: &ThreadId,
@@ -55,7 +55,7 @@ impl Runtime {
         }
     }
 
-    /// Unloads a thread and moves its record to the archive. Says whether the thread was in memory.
+    /// Unloads a thread and moves its record to the archive. Returns whether the thread was in memory.
     pub async fn archive(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
         let id = check_thread_id(id)?;
         let _opening = self.state.threads.opening(&id).await;
@@ -65,8 +65,8 @@ impl Runtime {
             return Err(RuntimeError::NoRecord(id));
         }
         if let Some(loaded) = self.state.loaded(&id) {
-            // Whoever puts a thread into the archive waits for nothing in it any more, and clients hear that its turn
-            // has ended. Where that cannot be recorded in time, the thread is closed all the same.
+            // Archiving ends a running turn, and clients are notified of that. If the end cannot be recorded in time,
+            // the thread is closed all the same.
             let _ = tokio::time::timeout(CLOSING_LIMIT, loaded.handle.interrupt(None)).await;
         }
         let was_loaded = close_loaded(&self.state, &id).await?;
@@ -96,8 +96,8 @@ impl Runtime {
         }
     }
 
-    /// Deletes a thread for good, with the threads below it. One in which a turn runs is refused, and so is one whose
-    /// family is open elsewhere. Gives the ids of all that went, and whether the thread was in memory.
+    /// Deletes a thread and its descendants. Refused while its turn runs, or while one of them is open in another
+    /// process. Returns the deleted ids, and whether the thread was in memory.
     pub async fn delete_thread(&self, id: &ThreadId) -> Result<DeletedThreads, RuntimeError> {
         let id = check_thread_id(id)?;
         let _opening = self.state.threads.opening(&id).await;
@@ -154,7 +154,7 @@ impl Runtime {
         Ok(row.to_thread(self.status_of(&id), Vec::new()))
     }
 
-    /// The facts known of a thread; none yet for one without a record.
+    /// The thread's metadata; none yet for one without a record.
     async fn row_of(&self, id: &ThreadId) -> Result<Option<ThreadRow>, RuntimeError> {
         if let Some(loaded) = self.state.loaded(id) {
             return Ok(loaded.handle.snapshot(false).await?.row);
@@ -181,11 +181,11 @@ impl Runtime {
     }
 }
 
-/// The full outputs of a thread's commands go with it. The record stays, so that this is worth no more than a warning.
+/// Deletes the stored outputs of a thread's commands. The record is deleted already, so a failure is only logged.
 fn forget_outputs(folder: &Path) {
     match sandbox::as_command_user(|| std::fs::remove_dir_all(folder)).and_then(|removed| removed) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, folder = %folder.display(), "outputs of a thread that is gone stay");
+            tracing::warn!(%error, folder = %folder.display(), "the outputs of a deleted thread could not be removed");
         }
         _ => {}
     }

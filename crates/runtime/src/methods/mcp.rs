@@ -1,4 +1,4 @@
-//! `mcpServer*/*` and `config/mcpServer/reload`; and what connects a thread to its MCP servers.
+//! `mcpServer*/*` and `config/mcpServer/reload`; connecting threads to their MCP servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use driver::{Audience, BoxFuture};
 /// How long a login waits for the browser.
 const LOGIN_LIMIT: Duration = Duration::from_secs(300);
 
-/// Services of the runtime for the connections of a thread.
+/// The runtime's services for a thread's connections.
 #[derive(Debug)]
 struct ThreadHost {
     thread_id: ThreadId,
@@ -33,7 +33,7 @@ struct ThreadHost {
 impl McpHost for ThreadHost {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'static, ()> {
         let (thread_id, audience) = (self.thread_id.clone(), self.audience.clone());
-        Box::pin(async move { audience.tell(&thread_id, notification).await })
+        Box::pin(async move { audience.notify(&thread_id, notification).await })
     }
 
     fn approve_for_good(&self, server: &str, tool: &str) -> BoxFuture<'static, Result<(), String>> {
@@ -45,12 +45,12 @@ impl McpHost for ThreadHost {
     }
 }
 
-/// Those of the configuration and of plugins.
+/// The servers of the configuration and of plugins.
 fn all_mcp_servers(config: &ResolvedConfig) -> Vec<Result<McpServer, McpServerProblem>> {
     config.mcp_servers_with(plugins::mcp_servers(config))
 }
 
-/// The MCP servers of a thread that is being opened. `None` where none is configured.
+/// The MCP servers of a thread that is being opened. `None` if none are configured.
 pub(crate) fn mcp_source(
     state: &RuntimeState,
     config: &ResolvedConfig,
@@ -65,7 +65,7 @@ pub(crate) fn mcp_source(
     (!servers.is_empty()).then(|| McpSource::new(servers, cwd, state.mcp.clone(), Arc::new(host()), required))
 }
 
-/// Starts the servers without which no thread is to be opened. Fails when one does not start.
+/// Starts the servers that the thread requires. Fails when one does not start.
 pub(crate) async fn start_required_mcp_servers(
     config: &ResolvedConfig,
     cwd: &str,
@@ -78,14 +78,15 @@ pub(crate) async fn start_required_mcp_servers(
 }
 
 impl Runtime {
-    /// Begins to connect to a thread's MCP servers. Its clients know of the thread by now, so they hear how that goes.
+    /// Starts connecting to a thread's MCP servers. Called when its clients know the thread, so that they get the
+    /// progress.
     pub fn connect_mcp_servers(&self, id: &ThreadId) {
         if let Some(source) = self.state.threads.get(id).and_then(|loaded| loaded.mcp) {
             source.start();
         }
     }
 
-    /// Connects to every configured server to see what it offers.
+    /// Connects to every configured server to list what it offers.
     pub async fn list_mcp_servers(
         &self,
         params: ListMcpServerStatusParams,
@@ -108,8 +109,8 @@ impl Runtime {
         Ok(ListMcpServerStatusResponse { data, next_cursor: (end < total).then(|| end.to_string()) })
     }
 
-    /// Begins the login to a server. The future drives it to its end, and then says how that was; dropping it gives the
-    /// login up.
+    /// Starts the login to a server. The future completes the login and returns the result; dropping it cancels the
+    /// login.
     pub async fn begin_mcp_login(
         &self,
         params: McpServerOauthLoginParams,
@@ -140,14 +141,14 @@ impl Runtime {
         Ok((McpServerOauthLoginResponse { authorization_url: url }, Box::pin(completed)))
     }
 
-    /// Threads that could not connect to it try again at their next request.
+    /// Threads that failed to connect to it try again at their next request.
     fn reconnect_mcp_server(&self, name: &str) {
         for source in self.loaded_ids().iter().filter_map(|id| self.state.threads.get(id)?.mcp) {
             source.reconnect(name);
         }
     }
 
-    /// Each thread in memory connects anew, with the configuration as it is now, at its next request.
+    /// Each thread in memory reconnects at its next request, with the current configuration.
     pub async fn reload_mcp_servers(&self) -> Result<McpServerRefreshResponse, RuntimeError> {
         for id in self.loaded_ids() {
             let Some(loaded) = self.state.threads.get(&id) else { continue };
@@ -164,7 +165,7 @@ impl Runtime {
     }
 }
 
-/// Where servers of no thread run.
+/// The working folder of servers outside any thread.
 fn folder_of(config: &ResolvedConfig) -> String {
     config.cwd.as_deref().map_or_else(|| "/".to_owned(), |folder| folder.to_string_lossy().into_owned())
 }

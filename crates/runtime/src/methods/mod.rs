@@ -1,4 +1,4 @@
-//! The methods of the runtime, one file per noun of the protocol. Each reads typed params and returns a typed answer.
+//! The methods of the runtime, one file per noun of the protocol. Each takes typed params and returns a typed response.
 
 mod account;
 mod catalogue;

@@ -19,10 +19,10 @@ use crate::error::RuntimeError;
 use crate::open::config_request::ConfigRequest;
 use crate::runtime::Runtime;
 
-/// There is no service that plugins could be kept in line with.
+/// There is no remote service to synchronise plugins with.
 const NO_REMOTE: &str = "this runtime has no remote plugin service; the lists are the local ones";
 
-/// The feature of apps.
+/// The key of the apps feature.
 const APPS: &str = "apps";
 
 impl Runtime {
@@ -47,7 +47,7 @@ impl Runtime {
         })
     }
 
-    /// One plugin with all it contains, installed or not.
+    /// One plugin with its contents, installed or not.
     pub async fn read_plugin(&self, params: PluginReadParams) -> Result<PluginReadResponse, RuntimeError> {
         let config = self.enabled_plugins().await?;
         let skills = self.state.skills.clone();
@@ -55,7 +55,7 @@ impl Runtime {
         Ok(PluginReadResponse { plugin })
     }
 
-    /// Copies a plugin and switches it on. Its servers are there for threads at their next request.
+    /// Copies and enables a plugin. Threads get its servers at their next request.
     pub async fn install_plugin(
         &self,
         params: PluginInstallParams,
@@ -83,7 +83,7 @@ impl Runtime {
         app_page(apps, params).map_err(RuntimeError::Cursor)
     }
 
-    /// The apps of installed plugins, where apps can be used.
+    /// The apps of installed plugins, if apps are available.
     pub async fn apps(&self, thread: Option<&ThreadId>) -> Result<Vec<AppInfo>, RuntimeError> {
         if !self.has_apps(thread).await? {
             return Ok(Vec::new());
@@ -92,7 +92,7 @@ impl Runtime {
         Ok(blocking(move || plugins::apps(&config)).await?)
     }
 
-    /// Apps are used at the service of a ChatGPT account, by threads whose feature is on.
+    /// Apps need a ChatGPT account and a thread with the feature enabled.
     async fn has_apps(&self, thread: Option<&ThreadId>) -> Result<bool, RuntimeError> {
         let is_on = match thread {
             Some(id) => self.thread(id)?.snapshot(false).await?.settings.tools.features.contains(APPS),

@@ -20,11 +20,12 @@ use crate::state::RuntimeState;
 use driver::{Audience, check_thread_id};
 
 const FEATURE: &str = "realtime_conversation";
-/// The model of conversations whose settings name none.
+/// The default model of conversations.
 const MODEL: &str = "gpt-realtime";
 
 impl Runtime {
-    /// Opens a conversation. It ends with the thread, with `client`, or when it is stopped; a second one replaces the first.
+    /// Opens a conversation. It ends with the thread or with `client`, or when it is stopped; a second one replaces the
+    /// first.
     pub async fn start_realtime(
         &self,
         params: ThreadRealtimeStartParams,
@@ -45,7 +46,7 @@ impl Runtime {
             let (audience, thread) = (audience.clone(), heard_by.clone());
             async move {
                 if let Some(notification) = notification {
-                    audience.tell(&thread, notification).await;
+                    audience.notify(&thread, notification).await;
                 }
             }
         };
@@ -74,7 +75,7 @@ impl Runtime {
         Ok(conversation.append_text(&params.text)?)
     }
 
-    /// The thread of a conversation that is to be stopped.
+    /// The thread of a conversation to be stopped.
     pub async fn check_realtime(&self, id: &ThreadId) -> Result<(), RuntimeError> {
         self.realtime_thread(id).await.map(|_| ())
     }
@@ -86,7 +87,7 @@ impl Runtime {
         }
     }
 
-    /// The client is gone, and with it whoever spoke.
+    /// The client disconnected: ends its conversations.
     pub fn close_conversations(&self, client: ClientId) {
         self.state.conversations.close_of(client.0);
     }
@@ -109,9 +110,9 @@ impl Runtime {
     }
 }
 
-/// Where conversations are held: at the place the settings name, or at the model's provider. With its key.
+/// The service to connect to, with its key: the configured one, or the model's provider.
 fn options(state: &RuntimeState, prompt: &str) -> Result<ConversationOptions, RuntimeError> {
-    // Not the defaults that a server starts with when a file is broken: they name another provider.
+    // Must not fall back to the defaults that are used for a broken file: they name another provider.
     let config = state.loader.load(&LoadRequest::default());
     let config = config.map_err(|error| RuntimeError::Config(error.to_string()))?;
     let provider = &config.provider;
@@ -142,7 +143,7 @@ fn is_start(event: &RealtimeEvent) -> bool {
     matches!(event, RealtimeEvent::Started { .. })
 }
 
-/// The notification for an event. A conversation starts once, however often the service says so.
+/// The notification for an event. `started` is notified once, even if the service repeats it.
 fn told(
     thread: &ThreadId,
     event: RealtimeEvent,
@@ -191,5 +192,5 @@ async fn close(audience: Arc<dyn Audience>, thread_id: ThreadId, end: Conversati
         thread_id: thread_id.clone(),
         reason: Some(end.reason().to_owned()),
     };
-    audience.tell(&thread_id, ServerNotification::ThreadRealtimeClosed(closed)).await;
+    audience.notify(&thread_id, ServerNotification::ThreadRealtimeClosed(closed)).await;
 }

@@ -1,4 +1,4 @@
-//! Reviews as clients ask for them.
+//! Reviews, as clients start them.
 
 use engine::ReviewOrder;
 use protocol::{ItemId, ReviewTarget, ThreadForkParams, ThreadId, ThreadItem, Turn, TurnStatus, UserInput};
@@ -11,7 +11,8 @@ use crate::runtime::Runtime;
 use driver::{ReviewOptions, SettingsChange};
 
 impl Runtime {
-    /// Starts a review as a turn of the thread, with settings that hold from then on. Answers with it once it is durable, before anything it leads to is told.
+    /// Starts a review as a turn of the thread, with settings that apply from then on. Responds with it when it is
+    /// durable, before its notifications.
     pub async fn start_review(
         &self,
         thread_id: &ThreadId,
@@ -44,8 +45,8 @@ impl Runtime {
         thread.review_then(ReviewOptions { turn_id, order, change }, responder.from_error()).await;
     }
 
-    /// The thread of a detached review: a copy of the thread, with a record of its own. The change keeps it to what the
-    /// thread itself may do now, whatever the configuration says.
+    /// The thread of a detached review: a fork of the thread with its own record. The change limits it to the thread's
+    /// current permissions, whatever the configuration says.
     pub async fn fork_for_review(
         &self,
         thread_id: &ThreadId,

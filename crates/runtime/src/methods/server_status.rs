@@ -1,11 +1,11 @@
-//! Numbers of this process: its threads and turns, and the sandbox that commands get.
+//! Numbers of this process: its threads and turns, and the sandbox of commands.
 
 use protocol::{SandboxStatus, SandboxStatusLevel};
 use sandbox::{SelfTest, Strength};
 
 use crate::runtime::Runtime;
 
-/// Threads at one moment.
+/// Counts of threads at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadCounts {
     pub loaded: usize,
@@ -17,7 +17,7 @@ impl Runtime {
         ThreadCounts { loaded: self.state.threads.ids().len(), running: self.state.threads.busy().len() }
     }
 
-    /// Tries the sandbox when asked for the first time, which takes a moment.
+    /// Tests the sandbox on the first call, which takes a moment.
     pub async fn sandbox_status(&self) -> SandboxStatus {
         let landlock_only = self.loader().startup(None).config.features.enabled("use_legacy_landlock");
         let status = move || sandbox_status(SelfTest::run(), landlock_only);

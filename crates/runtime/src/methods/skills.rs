@@ -17,7 +17,7 @@ use driver::Audience;
 use support::blocking;
 
 impl Runtime {
-    /// The skills of each folder. Searched for once, until asked to look again or something there changes.
+    /// The skills of each folder. Cached until a client requests a reload or a file changes.
     pub async fn list_skills(&self, params: SkillsListParams) -> Result<SkillsListResponse, RuntimeError> {
         let extra = extra_roots(&params)?;
         let skills = self.state.skills.clone();
@@ -36,7 +36,7 @@ impl Runtime {
         Ok(SkillsListResponse { data: blocking(list).await? })
     }
 
-    /// Switches a skill on or off in the user's settings, for all threads and at once.
+    /// Enables or disables a skill in the user's settings, for all threads and at once.
     pub async fn write_skill_config(
         &self,
         params: SkillsConfigWriteParams,
@@ -58,19 +58,19 @@ impl Runtime {
     }
 }
 
-/// How the skills reach the clients of a thread.
+/// Notifies the clients of a thread of changed skills.
 pub(crate) fn notify_skills_changed(audience: &Arc<dyn Audience>) -> NotifySkillsChanged {
     let audience = audience.clone();
     Box::new(move |thread| {
         let audience = audience.clone();
         Box::pin(async move {
             let changed = ServerNotification::SkillsChanged(SkillsChangedNotification {});
-            audience.tell(&thread, changed).await;
+            audience.notify(&thread, changed).await;
         })
     })
 }
 
-/// By working directory, as the client wrote it.
+/// By working directory, as the client spelled it.
 fn extra_roots(params: &SkillsListParams) -> Result<HashMap<String, Vec<PathBuf>>, RuntimeError> {
     let mut extra: HashMap<String, Vec<PathBuf>> = HashMap::new();
     for entry in params.per_cwd_extra_user_roots.iter().flatten() {

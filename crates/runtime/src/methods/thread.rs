@@ -1,4 +1,4 @@
-//! Questions about threads, in memory or not.
+//! Reading threads, in memory or stored.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::state::{Loaded, ThreadIdentity};
 use driver::check_thread_id;
 use support::blocking;
 
-/// How many damaged places of a record are named to a client.
+/// Limit of the damaged places that a warning names.
 const NAMED_PLACES: usize = 20;
 
 impl Runtime {
@@ -29,11 +29,11 @@ impl Runtime {
         }
     }
 
-    /// The warning for whoever opened or read a thread whose record is damaged.
+    /// The warning for a client that opened or read a thread with a damaged record.
     pub async fn record_warning(&self, id: &ThreadId) -> Option<ConfigWarningNotification> {
         let wanted = check_thread_id(id).ok()?;
         let read = self.state.on_disk(move |store| {
-            // Most records are sound, and then nothing is read again.
+            // Most records are undamaged, and then nothing is read again.
             let row = store.summary(&wanted)?;
             if row.is_damaged { store.read(&wanted).map(Some) } else { Ok(None) }
         });
@@ -57,9 +57,9 @@ impl Runtime {
         }
         let snapshot = loaded.handle.snapshot(with_turns).await?;
         let is_said = match snapshot.next_ordinal {
-            // The host has it.
+            // The host has the record.
             Some(next) => next > 0,
-            // A turn may have no words of the user, such as one that only runs a command.
+            // A turn may have no user message, such as one that only runs a command.
             None => {
                 let has_preview = snapshot.row.as_ref().is_some_and(|row| row.summary.preview.is_some());
                 has_preview || !snapshot.turns.is_empty()
@@ -142,7 +142,7 @@ impl Runtime {
 }
 
 impl ThreadIdentity {
-    /// As clients see it: from the record where there is one.
+    /// The thread as clients see it: from its record, if there is one.
     pub(crate) fn describe(&self, row: Option<&ThreadRow>, status: ThreadStatus, turns: Vec<Turn>) -> Thread {
         if let Some(row) = row {
             return row.to_thread(status, turns);

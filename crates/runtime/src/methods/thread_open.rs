@@ -1,4 +1,4 @@
-//! Opening threads as clients ask for it.
+//! Opening threads, as clients request it.
 
 use delegation::{Terms, asked_tool_set};
 use engine::UserText;
@@ -21,10 +21,10 @@ use crate::providers::identity::Opener;
 use crate::runtime::Runtime;
 use support::blocking;
 
-use driver::{Snapshot, Then, ThreadError, UnheardInput, check_thread_id};
+use driver::{Snapshot, Then, ThreadError, UndeliveredInput, check_thread_id};
 
 impl Runtime {
-    /// A new thread. It has a record from its first turn on.
+    /// Starts a new thread. Its record begins with its first turn.
     pub async fn start_thread(
         &self,
         mut params: ThreadStartParams,
@@ -41,8 +41,8 @@ impl Runtime {
         open(&self.state, request).await
     }
 
-    /// A thread with its history. A loaded one is joined as it is: `joined` is called between two of its events, so that
-    /// whoever subscribes there misses none and gets none twice.
+    /// Opens a thread with its history. A thread in memory is joined as it is: `joined` is called between two of its
+    /// events, so that a client that subscribes there gets each notification exactly once.
     pub async fn resume_thread(
         &self,
         params: ThreadResumeParams,
@@ -70,7 +70,7 @@ impl Runtime {
                 self.skills_watched(&id).await;
                 // All clients are notified before the caller has its response: the thread is in memory again.
                 let changed = ThreadStatusChangedNotification { thread_id: id.clone(), status };
-                self.state.audience.tell(&id, ServerNotification::ThreadStatusChanged(changed)).await;
+                self.state.audience.notify(&id, ServerNotification::ThreadStatusChanged(changed)).await;
                 joined.give(Ok(*opened)).await;
                 id
             }
@@ -79,21 +79,21 @@ impl Runtime {
         if is_asked || !resolved.is_empty() {
             self.resume_turn(&id, resolved).await;
         }
-        // A goal that was active when its process ended is so still. A turn that was just resumed comes first.
+        // Continues a goal that was active when its process ended. A resumed turn comes first.
         if let (true, Some(loaded)) = (is_opened, self.state.loaded(&id)) {
             loaded.handle.pursue_goal().await;
         }
     }
 
-    /// Goes on with the turn that was cut off or suspended, if there is one.
+    /// Resumes the interrupted or suspended turn, if there is one.
     async fn resume_turn(&self, id: &ThreadId, resolved: Vec<ResolvedOperation>) {
         let Some(loaded) = self.state.loaded(id) else { return };
-        let unheard = match loaded.handle.snapshot(true).await {
-            Ok(snapshot) => snapshot.unheard,
+        let undelivered = match loaded.handle.snapshot(true).await {
+            Ok(snapshot) => snapshot.undelivered,
             Err(error) => return tracing::error!(%error, thread = %id, "a turn could not be resumed"),
         };
         let mut texts = Vec::new();
-        for UnheardInput { id: item, content, outside } in unheard {
+        for UndeliveredInput { id: item, content, outside } in undelivered {
             match self.state.read_input(&loaded.handle, None, content).await {
                 Ok(text) => texts.push((item, UserText { outside, ..text })),
                 Err(error) => {
@@ -106,7 +106,7 @@ impl Runtime {
         }
     }
 
-    /// A new thread that begins with a copy of another's history.
+    /// A new thread that starts with a copy of another's history.
     pub async fn fork_thread(
         &self,
         mut params: ThreadForkParams,
@@ -135,7 +135,7 @@ impl Runtime {
         open(&self.state, request).await
     }
 
-    /// The copy of a record on this machine.
+    /// A copy of a record on this machine.
     async fn copy_of_stored(&self, source: &ThreadId) -> Result<CopiedRecord, RuntimeError> {
         let (wanted, now_ms) = (source.clone(), self.state.now_ms());
         let loader = self.state.loader.clone();

@@ -26,7 +26,7 @@ impl Runtime {
         items_page(&self.turns_of(&params.thread_id).await?, &params)
     }
 
-    /// Oldest first. A thread that nothing was said in has none.
+    /// Oldest first. An empty thread has none.
     async fn turns_of(&self, thread_id: &ThreadId) -> Result<Vec<Turn>, RuntimeError> {
         let params =
             ThreadReadParams { thread_id: thread_id.clone(), include_turns: true, exclude_turns: false };
@@ -38,7 +38,7 @@ impl Runtime {
     }
 }
 
-/// The page of these turns, the oldest first, that is asked for.
+/// The requested page of these turns, which are sorted oldest first.
 pub fn turns_page(
     turns: &[Turn],
     params: &ThreadTurnsListParams,
@@ -55,7 +55,7 @@ pub fn turns_page(
     Ok(ThreadTurnsListResponse { data, next_cursor: page.next, backwards_cursor: page.backwards })
 }
 
-/// The page of the items of these turns, the oldest first, that is asked for.
+/// The requested page of these turns' items, which are sorted oldest first.
 pub fn items_page(
     turns: &[Turn],
     params: &ThreadItemsListParams,
@@ -71,7 +71,7 @@ pub fn items_page(
     let mut entries: Vec<(&Turn, &ThreadItem)> = Vec::new();
     for turn in turns.iter().filter(is_wanted) {
         for (at, item) in turn.items.iter().enumerate() {
-            // By its place, since an id may come twice.
+            // By position, since an id may occur twice.
             marks.push(format!("{}/{at}", turn.id));
             entries.push((turn, item));
         }
@@ -112,14 +112,14 @@ struct PageRequest<'a> {
 
 #[derive(Debug, PartialEq)]
 struct Page {
-    /// Places in the list, in the order they are shown.
+    /// Positions in the list, in display order.
     places: Vec<usize>,
     next: Option<String>,
     backwards: Option<String>,
 }
 
-/// `marks` name the entries, oldest first. A cursor is such a mark: with `>` the page begins behind it, with `=` at it. So
-/// what is added meanwhile moves no page.
+/// `marks` name the entries, oldest first. A cursor is such a mark: with `>` the page starts after it, with `=` at it.
+/// So later entries do not shift a page.
 fn page(marks: &[String], request: &PageRequest<'_>) -> Result<Page, RuntimeError> {
     let limit = request.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT) as usize;
     let mut places: Vec<usize> = (0..marks.len()).collect();
@@ -182,7 +182,7 @@ mod tests {
         let first = PageRequest { cursor: None, limit: Some(2), direction: SortDirection::Desc };
         let newest = page(&marks(4), &first).expect("a page");
         assert_eq!((newest.places, newest.backwards.as_deref()), (vec![3, 2], Some("=t3")));
-        // Two more have come since.
+        // Two more were added since.
         let back = PageRequest { cursor: Some("=t3"), limit: None, direction: SortDirection::Asc };
         assert_eq!(page(&marks(6), &back).expect("a page").places, [3, 4, 5]);
         for cursor in ["", "t1", ">t9", "=", "x"] {

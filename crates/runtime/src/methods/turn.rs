@@ -1,4 +1,4 @@
-//! Turns as clients ask for them.
+//! Turns, as clients start and change them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::step::input::{MAX_INPUT_CHARS, input_chars};
 use driver::{SettingsChange, ThreadError, ThreadHandle, TurnOptions, check_thread_id};
 use support::Responder;
 
-/// How long a turn may take to come to a safe point, unless the caller says otherwise.
+/// How long a turn may take to reach a safe point, unless the caller chooses otherwise.
 const SUSPEND_LIMIT: Duration = Duration::from_secs(30);
 
-/// Tells one client from another for as long as the process lives.
+/// Identifies a client within the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientId(pub u64);
 
 impl Runtime {
-    /// Answers with the turn once it is durable, before anything it leads to is told. While another runs, the input
-    /// joins that one, and the responder is the turn it joined.
+    /// Responds with the turn when it is durable, before its notifications. If another turn runs, the input joins it,
+    /// and the response is that turn.
     pub async fn start_turn(&self, params: TurnStartParams, responder: Responder<Turn, RuntimeError>) {
         match self.turn_options(params).await {
             Ok((thread_id, options)) => {
                 let started_at = self.state.now_ms().div_euclid(1_000);
                 let own_id = options.turn_id.clone();
                 let responder = Responder::new(move |turn: Result<TurnId, RuntimeError>| {
-                    // When a running turn was joined, when it began is not for this responder to say.
+                    // The start time of a turn that was joined is not known here.
                     responder.respond(turn.map(|id| begun((id == own_id).then_some(started_at), id)));
                 });
                 match self.thread(&thread_id) {
@@ -85,7 +85,7 @@ impl Runtime {
         Ok((thread.id().clone(), options))
     }
 
-    /// The administrator's limits hold for every turn.
+    /// The administrator's limits apply to every turn.
     fn check_requirements(
         &self,
         thread: &ThreadHandle,
@@ -114,9 +114,9 @@ impl Runtime {
         Ok(thread.steer(params.expected_turn_id, text).await?)
     }
 
-    /// Answers once the turn has stopped.
+    /// Responds when the turn has stopped.
     pub async fn interrupt_turn(&self, params: TurnInterruptParams, responder: Responder<(), RuntimeError>) {
-        // Without an id, whatever runs is meant.
+        // Without an id, any running turn.
         let expected = Some(params.turn_id).filter(|id| !id.as_str().is_empty());
         match self.thread(&params.thread_id) {
             Ok(thread) => thread.interrupt_then(expected, responder.from_error()).await,
@@ -124,7 +124,7 @@ impl Runtime {
         }
     }
 
-    /// Suspends a turn. Responds when everything of it is in the record.
+    /// Suspends a turn. Responds when all of it is recorded.
     pub async fn suspend_turn(
         &self,
         params: TurnSuspendParams,
@@ -144,7 +144,7 @@ impl Runtime {
         }
     }
 
-    /// Runs a command of the user's own, outside any sandbox. Answers when it is accepted.
+    /// Runs a command of the user outside any sandbox. Responds when it is accepted.
     pub async fn shell_command(
         &self,
         params: ThreadShellCommandParams,
@@ -158,18 +158,18 @@ impl Runtime {
         }
     }
 
-    /// A client asks the user something by a way of its own: until it has its responder, the limits of the thread's
-    /// commands stand still. Answers how many such questions are open.
+    /// A client asks the user something outside the protocol: until the answer, the time limits of the thread's
+    /// commands are paused. Responds with the number of such open questions.
     pub fn open_elicitation(&self, thread_id: &ThreadId, client: ClientId) -> Result<u64, RuntimeError> {
         Ok(self.clock(thread_id)?.hold(client.0))
     }
 
-    /// One such question has its responder: one of this client's, or another's where it has none open.
+    /// Such a question was answered: one of this client, or of another if it has none open.
     pub fn close_elicitation(&self, thread_id: &ThreadId, client: ClientId) -> Result<u64, RuntimeError> {
         self.clock(thread_id)?.release(client.0).ok_or(RuntimeError::NoElicitation)
     }
 
-    /// The client is gone, and with it everybody who could bring the answers to its questions.
+    /// The client disconnected, so its questions will not be answered.
     pub fn close_elicitations(&self, client: ClientId) {
         self.state.threads.clocks().iter().for_each(|clock| clock.release_all(client.0));
     }
@@ -179,7 +179,7 @@ impl Runtime {
         Ok(self.state.loaded(&id).ok_or(RuntimeError::UnknownThread(id))?.clock)
     }
 
-    /// Ends what commands of the thread left running.
+    /// Ends the processes that the thread's commands left running.
     pub async fn clear_terminals(&self, thread_id: &ThreadId) -> Result<(), RuntimeError> {
         Ok(self.thread(thread_id)?.clear_terminals().await?)
     }
@@ -192,7 +192,7 @@ impl Runtime {
         }
     }
 
-    /// Drops the last turns, and answers with what is left.
+    /// Drops the last turns, and responds with the remaining ones.
     pub async fn roll_back(&self, params: &ThreadRollbackParams) -> Result<OpenedThread, RuntimeError> {
         let thread = self.thread(&params.thread_id)?;
         let loaded =
@@ -205,10 +205,10 @@ impl Runtime {
     }
 }
 
-/// The longest key of additional context.
+/// Limit of a key of additional context.
 const MAX_CONTEXT_KEY: usize = 64;
 
-/// Keys are the client's own, as long as they are plain names: they become tags, which nothing else may look like.
+/// Keys must be plain names: they become tags, which nothing else may look like.
 fn additional_context(
     given: Option<BTreeMap<String, AdditionalContextEntry>>,
 ) -> Result<BTreeMap<String, AdditionalContextEntry>, RuntimeError> {
@@ -223,7 +223,7 @@ fn additional_context(
     }
 }
 
-/// A message from outside needs the name of the tool that brings it.
+/// A message from another program needs the name of the tool that delivers it.
 fn outside_message(given: TurnToolOutput) -> Result<OutsideMessage, RuntimeError> {
     let TurnToolOutput { name, namespace, output, .. } = given;
     if name.trim().is_empty() {

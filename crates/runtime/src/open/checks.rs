@@ -1,4 +1,4 @@
-//! Checks of a request to open a thread.
+//! Checks of requests to open a thread.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use protocol::{ContentItem, ResolvedOperation, ResponseItem, ThreadId};
 use crate::error::RuntimeError;
 use driver::check_thread_id;
 
-/// A new thread has no turn to go on with. That of the thread it was copied from stays there: what it began must not be done
-/// twice.
+/// A new thread has no turn to resume. The turn of the thread it was copied from stays there: its operations must not
+/// be repeated.
 pub(crate) fn nothing_to_resume(
     resolved: Option<&[ResolvedOperation]>,
     resume_turn: bool,
@@ -35,7 +35,7 @@ pub(crate) fn id_of_path(path: &str) -> Result<ThreadId, RuntimeError> {
     })
 }
 
-/// The preview in lists of a history that came without turns.
+/// The list preview of a history without turns.
 pub(crate) fn first_words(items: &[ResponseItem]) -> String {
     let said = items.iter().find_map(|item| match item {
         ResponseItem::Message { content, .. } if engine::is_user_turn(item) => {
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_says_whose_record_it_is() {
+    fn a_path_contains_the_thread_id() {
         let id = "0198f0a0-0000-7000-8000-00000000abcd";
         assert_eq!(id_of_path(&format!("/state/threads/{id}.jsonl")).ok(), Some(ThreadId::new(id)));
         let rollout = format!("/state/sessions/2026/11/17/rollout-2026-11-17T19-37-06-{id}.jsonl");

@@ -1,4 +1,4 @@
-//! The way out of memory.
+//! Unloading threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::error::RuntimeError;
 use crate::state::RuntimeState;
 use driver::ThreadError;
 
-/// How long a thread may take to stop.
+/// Time limit for a thread to stop.
 pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(10);
 
-/// Unloads a thread. Says whether it was in memory.
+/// Unloads a thread. Returns whether it was in memory.
 pub(crate) async fn unload(state: &Arc<RuntimeState>, id: &ThreadId) -> Result<bool, RuntimeError> {
     let _opening = state.threads.opening(id).await;
     close_loaded(state, id).await
 }
 
-/// As [`unload`], for a caller that holds the lock of opening it.
+/// Like [`unload`], for a caller that holds the thread's opening lock.
 pub(crate) async fn close_loaded(state: &Arc<RuntimeState>, id: &ThreadId) -> Result<bool, RuntimeError> {
     let Some(loaded) = state.loaded(id) else {
         state.forget(id);

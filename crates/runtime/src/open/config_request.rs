@@ -1,4 +1,4 @@
-//! From a request and the configuration files to the configuration and settings of a thread.
+//! From a request and the configuration files to a thread's configuration and settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,22 +19,22 @@ use driver::{StepWork, ThreadSettings};
 use skills::SkillChoices;
 use workspace::InstructionOptions;
 
-/// The part of a request to open a thread that is about configuration.
+/// The configuration part of a request to open a thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigRequest {
     cwd: Option<String>,
-    /// Keys of configuration files with their values.
+    /// Configuration keys with their values.
     keys: Option<BTreeMap<String, Value>>,
     overrides: config::RequestOverrides,
-    /// The host's own, instead of every configured provider.
+    /// The host's provider, which replaces every configured one.
     provider: Option<ProviderConfig>,
-    /// The provider a stored thread was made with, which may be gone by now.
+    /// The provider of a stored thread, which may not be configured any more.
     stored_provider: Option<String>,
-    /// No other provider will do: what is said in the thread is for its host alone.
+    /// No other provider is allowed: the thread's content is for its host only.
     is_bridged: bool,
 }
 
-/// The fields that the three ways to open a thread share.
+/// The fields that all requests to open a thread share.
 macro_rules! config_request {
     ($params:ident) => {
         ConfigRequest {
@@ -66,21 +66,21 @@ impl ConfigRequest {
         request
     }
 
-    /// A stored thread goes on where, and with what, it was, unless the request chooses otherwise.
+    /// A stored thread keeps its folder and settings, unless the request overrides them.
     pub(crate) fn of_resume(params: &ThreadResumeParams, stored: &StoredSettings) -> Self {
         let mut request = config_request!(params);
         request.overrides.personality = params.personality;
         if !request.chooses_model() {
             request.keep_model(stored);
         }
-        // The proposals of a turn that goes on were meant for the folder it was in.
+        // The proposals of a resumed turn were made for the turn's folder.
         let last_cwd = stored.last_cwd.clone().filter(|_| params.resume_turn);
         request.cwd = request.cwd.or(last_cwd);
         request.go_on(stored)
     }
 
-    /// A copy begins with the configured model, as a new thread does. With another provider than the `configured` one
-    /// it keeps its source's: elsewhere nobody might know the model.
+    /// A copy uses the configured model, like a new thread. With another provider than the `configured` one it keeps
+    /// its source's model, which the other provider may not have.
     pub(crate) fn of_fork(params: &ThreadForkParams, stored: &StoredSettings, configured: &str) -> Self {
         let mut request = config_request!(params);
         let is_elsewhere = stored.model_provider.as_deref().is_some_and(|provider| provider != configured);
@@ -110,24 +110,24 @@ impl ConfigRequest {
         self
     }
 
-    /// Of a thread that this process starts by itself.
+    /// For a thread that this process starts itself.
     pub(crate) fn of_child(cwd: &str, keys: Option<BTreeMap<String, Value>>) -> Self {
         Self { cwd: Some(cwd.to_owned()), keys, ..Self::default() }
     }
 
-    /// With this provider as long as there is one by its name.
+    /// Uses this provider, if it is still configured.
     pub(crate) fn going_on(mut self, provider: &str) -> Self {
         self.stored_provider = Some(provider.to_owned());
         self
     }
 
-    /// With the provider of a host that carries the requests itself.
+    /// Uses the provider of a host that carries the requests itself.
     pub(crate) fn with_provider(mut self, provider: Option<ProviderConfig>) -> Self {
         self.provider = provider.or(self.provider);
         self
     }
 
-    /// Where the bridge of a thread is, if its host runs one.
+    /// The URL of the thread's bridge, if its host runs one.
     pub(crate) fn bridge_url(&self) -> Option<&str> {
         self.provider.as_ref()?.base_url.as_deref()
     }
@@ -148,12 +148,12 @@ impl ConfigRequest {
     }
 }
 
-/// The settings that a thread last had, as far as its record has them.
+/// A thread's last settings, as far as its record has them.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSettings {
-    /// Where the thread began.
+    /// The thread's first folder.
     cwd: Option<String>,
-    /// Where its last turn was.
+    /// The folder of its last turn.
     last_cwd: Option<String>,
     model: Option<String>,
     model_provider: Option<String>,
@@ -167,7 +167,7 @@ impl StoredSettings {
     pub(crate) fn of(history: &ThreadHistory) -> Self {
         let summary = &history.summary;
         let context = history.turn_context.as_ref();
-        // The folder of an environment is not the thread's own.
+        // An environment's folder is not the thread's own.
         let of_thread = context.filter(|_| stored_choice(context).is_none_or(|chosen| chosen.is_empty()));
         let last_cwd = of_thread.and_then(|context| context["cwd"].as_str());
         let meta = history.meta.as_ref();
@@ -186,7 +186,7 @@ impl StoredSettings {
 }
 
 impl ConfigRequest {
-    /// Reads the files anew, so that configuration is never stale. Waits for the disk.
+    /// Reads the files each time, so that configuration is never stale. Blocking.
     pub(crate) fn load(&self, loader: &Loader) -> Result<ResolvedConfig, RuntimeError> {
         let mut request = LoadRequest {
             cwd: Some(absolute(self.cwd.as_deref())),
@@ -195,7 +195,7 @@ impl ConfigRequest {
             ..LoadRequest::default()
         };
         if let Some(provider) = &self.provider {
-            // One that is always there, so that nothing depends on the configured one.
+            // The default provider always exists, so a broken configured one does not matter.
             request.overrides.model_provider = Some(ProviderConfig::DEFAULT_ID.to_owned());
             let mut config =
                 loader.load(&request).map_err(|error| RuntimeError::Config(error.to_string()))?;
@@ -228,7 +228,7 @@ pub(crate) fn current_provider(loader: &Loader) -> String {
     loader.startup(None).config.provider.id
 }
 
-/// The settings of a thread with this configuration.
+/// The settings that follow from this configuration.
 pub(crate) fn settings_of(config: &ResolvedConfig, catalogue: &Catalogue) -> ThreadSettings {
     let model = config.model.name.clone().unwrap_or_else(|| default_model(config, catalogue));
     ThreadSettings {
@@ -282,7 +282,7 @@ fn default_model(config: &ResolvedConfig, catalogue: &Catalogue) -> String {
     }
 }
 
-/// Relative to where the server runs; the folder need not exist.
+/// Relative to the server's folder; the path need not exist.
 fn absolute(cwd: Option<&str>) -> PathBuf {
     let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     match cwd {

@@ -1,4 +1,4 @@
-//! Copying records: those of one thread into the record of another, and those of an import into a record of our own.
+//! Copies records: of one thread into the record of another, and of an import into a record of our own.
 
 use delegation::ImportedHistory;
 use engine::turn_aborted;
@@ -7,27 +7,27 @@ use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, TurnStatus};
 
 use crate::open::opened::HostAnswer;
 
-/// How many records are handed to the disk at once.
+/// Records per write.
 const CHUNK: usize = 256;
 
-/// The record of a thread that is to be forked.
+/// The record of a thread to be forked.
 pub(crate) struct CopiedRecord {
     pub(crate) history: ThreadHistory,
     pub(crate) records: Vec<(i64, Record)>,
-    /// Facts of a history that the host brought.
+    /// Facts about a history that the host sent.
     pub(crate) answer: HostAnswer,
     /// The provider of threads that choose none.
     pub(crate) configured_provider: String,
 }
 
-/// Reads a thread up to what is durable. A turn that has not ended is cut off in the copy.
+/// Reads a thread's durable records. A running turn is interrupted in the copy.
 pub(crate) fn read_to_copy(
     store: &Store,
     source: &ThreadId,
     now_ms: i64,
 ) -> Result<(ThreadHistory, Vec<(i64, Record)>), JournalError> {
     let row = store.summary(source)?;
-    // An archived thread is out of reach until it is brought back.
+    // An archived thread must be unarchived first.
     if row.is_archived {
         return Err(JournalError::NotFound(source.to_string()));
     }
@@ -44,7 +44,7 @@ pub(crate) fn read_to_copy(
     Ok((history, records))
 }
 
-/// The copy of a record that the host brought.
+/// The copy of a record that the host sent.
 pub(crate) fn copy_of_import(
     imported: ImportedHistory,
     now_ms: i64,
@@ -58,7 +58,7 @@ pub(crate) fn copy_of_import(
     CopiedRecord { history, records, answer, configured_provider }
 }
 
-/// Ends the turn that has not ended. The records that say so.
+/// Ends the unfinished turn. Returns the records of that.
 fn cut_off(history: &mut ThreadHistory, now_ms: i64) -> Vec<(i64, Record)> {
     let Some(turn_id) = history.unfinished_turn.take() else { return Vec::new() };
     let marker = turn_aborted();
@@ -69,7 +69,7 @@ fn cut_off(history: &mut ThreadHistory, now_ms: i64) -> Vec<(i64, Record)> {
     vec![(now_ms, noted.into()), (now_ms, ended.into())]
 }
 
-/// Leaves out the identity and the name of the source, and what it had not finished.
+/// Leaves out the source's identity, its name and its unfinished work.
 fn is_copied(record: &Record) -> bool {
     !matches!(
         record,
@@ -81,7 +81,7 @@ fn is_copied(record: &Record) -> bool {
     )
 }
 
-/// Makes the record of a thread out of the records of another, durable when this returns.
+/// Writes the record of a thread from another's records. Durable when it returns.
 pub(crate) fn write_copy(
     store: &Store,
     meta: &SessionMeta,
@@ -100,7 +100,7 @@ pub(crate) fn write_copy(
     Ok(journal)
 }
 
-/// The first records of a thread that begins with given items.
+/// The first records of a thread that starts with given items.
 pub(crate) fn history_batch(
     at_ms: i64,
     meta: &SessionMeta,

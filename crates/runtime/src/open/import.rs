@@ -1,4 +1,4 @@
-//! Histories that the host brings along with the request to open a thread.
+//! Histories that the host sends with a request to open a thread.
 
 use delegation::{DelegationError, ImportedHistory, Uploads};
 use journal::ThreadHistory;
@@ -7,7 +7,7 @@ use protocol::{InitialItemsRef, RolloutItem, ThreadId, Turn};
 use crate::error::RuntimeError;
 use crate::open::request::RecordSource;
 
-/// The fields of a request that bring a history; at most one of them is set.
+/// The request fields with a history; at most one of them is set.
 #[derive(Debug, Default)]
 pub(crate) struct ImportFields {
     pub(crate) items: Option<Vec<RolloutItem>>,
@@ -15,7 +15,7 @@ pub(crate) struct ImportFields {
     pub(crate) parts: Option<InitialItemsRef>,
 }
 
-/// Takes the fields out of the params of any of the requests that open a thread.
+/// Takes the fields from the params of any request that opens a thread.
 macro_rules! import_fields {
     ($params:ident) => {
         $crate::open::import::ImportFields {
@@ -28,7 +28,7 @@ macro_rules! import_fields {
 pub(crate) use import_fields;
 
 impl ImportFields {
-    /// The history, checked. `of` is the thread it must belong to, if that matters.
+    /// Reads and checks the history. `of` is the thread it must belong to, if that matters.
     pub(crate) fn read(
         self,
         uploads: &Uploads,
@@ -53,7 +53,7 @@ impl ImportFields {
     }
 }
 
-/// An import as the two things a thread is opened with.
+/// Splits an import into the thread's history and the source of its record.
 pub(crate) fn split(imported: ImportedHistory) -> (ThreadHistory, RecordSource) {
     let ImportedHistory { history, entries, fidelity, rebuilt, digest } = imported;
     (history, RecordSource::Imported { entries, fidelity, rebuilt, digest })

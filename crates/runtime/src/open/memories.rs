@@ -1,4 +1,4 @@
-//! Memories when a thread is opened: where its notes are kept, and the run that begins with it.
+//! Memories when a thread is opened: the folder of its notes, and the pipeline run that starts.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use driver::ThreadSettings;
 
 const FEATURE: &str = "memories";
 
-/// `disabled` in the record of a thread that leaves no notes, whether the feature is on or not.
+/// `disabled` in the record of a thread that leaves no notes, even while the feature is off.
 pub(crate) fn memory_mode(config: &ResolvedConfig) -> Option<String> {
     (!config.memories.generate).then(|| "disabled".to_owned())
 }
 
-/// Where the notes of threads like this one are. Notes go to no other provider, and where a host carries the requests
-/// to no other host, than the words they were made of. `None` while the feature is off.
+/// The folder of the notes for threads like this one. Notes go only to the provider, and with a host only to the host,
+/// that the original messages went to. `None` while the feature is off.
 pub(crate) fn folder_of(
     config: &ResolvedConfig,
     settings: &ThreadSettings,
@@ -36,15 +36,15 @@ pub(crate) fn folder_of(
     })
 }
 
-/// Keeps a thread from leaving notes, if it wants to leave none. Waits for the disk.
+/// Records that a thread leaves no notes, if it is configured so. Blocking.
 pub(crate) fn opt_out(config: &ResolvedConfig, settings: &ThreadSettings, originator: &str, id: &ThreadId) {
     let folder = folder_of(config, settings, originator).filter(|_| !config.memories.generate);
     if let Some(Err(error)) = folder.map(|folder| folder.opt_out(id)) {
-        tracing::warn!(%error, "that a thread leaves no notes could not be written down");
+        tracing::warn!(%error, "the choice of a thread to leave no notes could not be stored");
     }
 }
 
-/// The thread that asks, as far as a run works with it.
+/// The requesting thread, as far as a run needs it.
 pub(crate) struct MemoryAsker<'a> {
     pub(crate) config: &'a ResolvedConfig,
     pub(crate) settings: &'a ThreadSettings,
@@ -53,7 +53,7 @@ pub(crate) struct MemoryAsker<'a> {
     pub(crate) transport: &'a Arc<dyn ModelTransport>,
 }
 
-/// Has memories made in the background, for a root thread with a record while the feature is on.
+/// Starts making memories in the background, for a root thread with a record while the feature is on.
 pub(crate) fn begin(state: &RuntimeState, asker: &MemoryAsker<'_>) {
     let MemoryAsker { config, settings, meta, store, transport } = asker;
     let Some(folder) = folder_of(config, settings, &meta.originator).filter(|_| config.memories.generate)

@@ -1,5 +1,5 @@
-//! Opening a thread: new, resumed, forked, with a history that a host brings, or as the child of another. Each way is a
-//! conversion into one `OpenRequest`, and `open` carries it out.
+//! Opening a thread: new, resumed, forked, with a history from the host, or as a child agent. Each way is converted
+//! into an `OpenRequest`, which `open` carries out.
 
 pub(crate) mod checks;
 pub(crate) mod close;

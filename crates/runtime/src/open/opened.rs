@@ -1,4 +1,4 @@
-//! A thread that was opened, as the three ways to open one answer.
+//! The result of opening a thread, for start, resume and fork.
 
 use protocol::{
     ConfigWarningNotification, DeprecationNoticeNotification, EffectiveTool, HistoryFidelity,
@@ -9,7 +9,7 @@ use protocol::{
 use delegation::tool_set_digest;
 use driver::ThreadSettings;
 
-/// The thread and the settings it works with.
+/// The thread and its settings.
 #[derive(Debug, Clone)]
 pub struct OpenedThread {
     pub thread: Thread,
@@ -17,16 +17,16 @@ pub struct OpenedThread {
     pub answer: HostAnswer,
     /// Deprecated settings in its configuration. Only for a thread that was not in memory.
     pub deprecations: Vec<DeprecationNoticeNotification>,
-    /// Settings of its project that are not used. Only for a thread that was not in memory.
+    /// Ignored settings of its project. Only for a thread that was not in memory.
     pub warnings: Vec<ConfigWarningNotification>,
-    /// Nothing is known of its model, and nobody was told so yet.
+    /// Set if its model is unknown and no client was warned yet.
     pub unknown_model: Option<ConfigWarningNotification>,
 }
 
-/// The part of the response for hosts. Nothing of it is set for a client that asked for none of it.
+/// The part of the response for hosts. Empty for a client that requested none of it.
 #[derive(Debug, Clone, Default)]
 pub struct HostAnswer {
-    /// The terms that the host gets.
+    /// The granted delegation terms.
     pub delegation: Option<ThreadDelegation>,
     pub rollout_ownership: Option<RolloutOwnership>,
     pub fidelity: Option<HistoryFidelity>,
@@ -49,7 +49,7 @@ impl OpenedThread {
 }
 
 impl HostAnswer {
-    /// About a history that the host brought.
+    /// For a history that the host sent.
     pub(crate) fn of_import(fidelity: HistoryFidelity, rebuilt: Vec<String>, digest: String) -> Self {
         Self {
             fidelity: Some(fidelity),
@@ -59,7 +59,7 @@ impl HostAnswer {
         }
     }
 
-    /// Says which tools the thread's model is offered.
+    /// Lists the tools that the thread's model is offered.
     pub(crate) fn offer(&mut self, tools: Vec<EffectiveTool>) {
         self.tool_set_digest = Some(tool_set_digest(&tools));
         self.effective_tools = Some(tools);

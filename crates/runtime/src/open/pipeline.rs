@@ -1,5 +1,5 @@
-//! The one way into memory for every thread: from a request to its configuration and settings, the host's session, the
-//! record, and the actor. Whatever waits for the disk runs on threads that serve no other task.
+//! The one pipeline that opens every thread: from a request to its configuration and settings, the host's session, the
+//! record, and the actor. Blocking work runs on separate threads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::step::reading::git_facts;
 use crate::step::tool_settings::bench_options;
 use driver::{NotifyCommand, Services, ThreadHooks, ThreadPlan, ThreadSettings, agreed_rules, open_thread};
 
-/// Opens a thread: the only function that does.
+/// Opens a thread. Nothing else does.
 pub(crate) async fn open(
     state: &Arc<RuntimeState>,
     request: OpenRequest,
@@ -60,7 +60,7 @@ async fn attach_and_record(
     blocking(move || attached.record(&recording)).await?
 }
 
-/// A request with the configuration, settings and id that follow from it.
+/// A request with its resolved configuration, settings and id.
 struct ResolvedThread {
     request: OpenRequest,
     id: ThreadId,
@@ -68,13 +68,13 @@ struct ResolvedThread {
     settings: ThreadSettings,
 }
 
-/// The thread of which a host knows that it is about to be opened.
+/// A thread that the host was notified of.
 struct AttachedThread {
     resolved: ResolvedThread,
     session: Option<Arc<HostSession>>,
 }
 
-/// The thread with everything its actor needs.
+/// A thread with everything its actor needs.
 struct RecordedThread {
     request: OpenRequest,
     config: ResolvedConfig,
@@ -94,7 +94,7 @@ struct RecordedThread {
 }
 
 impl OpenRequest {
-    /// The configuration of the thread and the settings it begins with. Waits for the disk.
+    /// Resolves the thread's configuration and initial settings. Blocking.
     pub(crate) fn resolve(
         &self,
         state: &RuntimeState,
@@ -116,9 +116,9 @@ impl OpenRequest {
     fn seed(&mut self, id: ThreadId) -> ThreadSeed {
         let ThreadHistory { model, token_usage, told_context, goal, agreed, .. } =
             std::mem::take(&mut self.history);
-        // A goal belongs to the thread it was set for, and to no copy of it.
+        // A goal belongs to the thread it was set for, not to copies of it.
         let goal = goal.filter(|goal| goal.thread_id == id).map(Box::new);
-        // The history that a new child begins with is its parent's.
+        // The initial history of a new child is its parent's.
         let is_parents = self.child.is_some() && !matches!(self.id, RequestedId::Existing(_));
         ThreadSeed {
             history: model,
@@ -134,11 +134,11 @@ impl OpenRequest {
 }
 
 impl ResolvedThread {
-    /// Asks the provider what only it can tell: the model of a server that has its own, and the window of a model of this
-    /// machine that is in no catalogue.
+    /// Asks the provider for what only it knows: the model of a server that has its own, and the window of a local
+    /// model that is not in the catalogue.
     async fn ask_provider(&mut self, state: &RuntimeState) {
         let ResolvedConfig { provider, model, .. } = &self.config;
-        // A child goes on with its parent's choices; the provider of a host is not reached from here.
+        // A child keeps its parent's choices; a host's provider is not reachable from here.
         if self.request.child.is_some() || provider.base_url.is_none() {
             return;
         }
@@ -181,7 +181,7 @@ impl ResolvedThread {
 }
 
 impl AttachedThread {
-    /// Makes the record and everything else that the disk is needed for.
+    /// Creates the record and does all other work on the disk.
     fn record(self, state: &RuntimeState) -> Result<RecordedThread, RuntimeError> {
         let Self { resolved: ResolvedThread { mut request, id, config, settings }, session } = self;
         if let Some(import) = request.import.take()
@@ -213,12 +213,12 @@ impl AttachedThread {
         };
         let bench = Bench::new(bench_of(state, &config, &settings, &id, path.is_some()));
         for prefix in &request.agreed_rules {
-            // Logged where it fails; a thread is opened all the same.
+            // A failure is logged there, and the thread is opened all the same.
             let _ = bench.save_rule(prefix);
         }
         if request.terms.host_keeps_record() {
-            // Rules that a client allowed for the task hold in each of its runtimes, and for the task alone. A rule whose
-            // own operation has not begun is saved when the operation runs.
+            // Rules that a client approved for the task apply in each of its runtimes, and only for the task. A rule
+            // whose operation has not started is saved when it starts.
             let waiting = agreed_rules(&request.history);
             let held = request.history.amendments.iter().filter(|prefix| !waiting.contains(prefix));
             held.for_each(|prefix| bench.allow(prefix));
@@ -242,7 +242,7 @@ impl AttachedThread {
     }
 }
 
-/// The record that a thread begins with, and what its host is told about it.
+/// The initial record, and what the response tells the host about it.
 struct FirstRecords {
     journal: Option<ThreadJournal>,
     rollout: Option<Box<ReferenceRollout>>,
@@ -250,7 +250,7 @@ struct FirstRecords {
     answer: HostAnswer,
 }
 
-/// Creates the record where the request comes with one. Any other begins with the first turn.
+/// Creates the record if the request has one. Otherwise it begins with the first turn.
 fn first_records(
     state: &RuntimeState,
     request: &mut OpenRequest,
@@ -306,7 +306,7 @@ fn first_records(
 }
 
 impl RecordedThread {
-    /// Starts the actor and keeps its handle.
+    /// Starts the actor and stores its handle.
     fn start(self, state: &Arc<RuntimeState>, required: RequiredServers) -> OpenedThread {
         let Self { mut request, config, mut settings, session, meta, journal, rollout, .. } = self;
         let Self { host_record, transport, mut services, mut answer, bench, path, preview, .. } = self;
@@ -383,7 +383,7 @@ impl RecordedThread {
     }
 }
 
-/// Refuses the id of another thread.
+/// Refuses the id of an existing thread.
 pub(crate) async fn check_unused(state: &Arc<RuntimeState>, id: &ThreadId) -> Result<(), RuntimeError> {
     let (state, id) = (state.clone(), id.clone());
     blocking(move || unused(&state, &id)).await?.map(|_| ())
@@ -391,7 +391,7 @@ pub(crate) async fn check_unused(state: &Arc<RuntimeState>, id: &ThreadId) -> Re
 
 /// The id, if no other thread has it.
 fn unused(state: &RuntimeState, id: &ThreadId) -> Result<ThreadId, RuntimeError> {
-    // Where nothing can be stored, no thread is stored under this id.
+    // If nothing can be stored, no stored thread has this id.
     let is_stored = state.records.store().is_ok_and(|store| store.summary(id).is_ok());
     if state.loaded(id).is_some() || is_stored {
         return Err(RuntimeError::ThreadExists(id.clone()));
@@ -443,7 +443,7 @@ fn bench_of(
         (bench_options(config, id.as_str(), state.clock.clone()), state.steps.registry());
     state.listeners.lock().add_to(&mut usual.off_limits);
     BenchOptions {
-        // A thread without a record here leaves nothing else here.
+        // A thread without a record here stores nothing else here either.
         outputs: usual.outputs.filter(|_| keeps_outputs),
         ask_always: settings.host.manual_tool_execution,
         ask_for: settings.host.asked_about(registry),
@@ -452,7 +452,7 @@ fn bench_of(
     }
 }
 
-/// Shown in lists where the thread has no record to take it from.
+/// The list preview of a thread without a record.
 fn preview_of(request: &OpenRequest) -> String {
     match (&request.record, &request.child) {
         (RecordSource::Items, None) => first_words(&request.history.model),
@@ -461,7 +461,7 @@ fn preview_of(request: &OpenRequest) -> String {
     }
 }
 
-/// The records of an import that go into a record of our own, which begins with an identity of its own.
+/// The records of an import for our own record, which has its own identity.
 fn without_identity(entries: Vec<JournalEntry>) -> Vec<(i64, Record)> {
     let records = entries.into_iter().map(|entry| (entry.at_ms, entry.record));
     let is_identity = |record: &Record| matches!(record, Record::Known(RolloutRecord::SessionMeta { .. }));
@@ -473,7 +473,7 @@ fn entries_of(at_ms: i64, items: &[ResponseItem]) -> Vec<JournalEntry> {
     records.map(|record| JournalEntry { seq: 0, at_ms, record: record.into() }).collect()
 }
 
-/// Offers the tools again that the model searched for and found.
+/// Offers the tools again that the model found by searching.
 pub(crate) fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[ResponseItem]) {
     let has_deferred = settings.dynamic_tools.iter().any(|tool| tool.defer_loading);
     for item in history {

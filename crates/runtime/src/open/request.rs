@@ -21,7 +21,7 @@ use crate::providers::bridge::Bridge;
 use crate::providers::identity::ClientIdentity;
 use driver::{ThreadSettings, check_thread_id};
 
-/// A thread that is to be opened, whoever asks for it and in whichever way.
+/// A thread to be opened, in any of the ways.
 #[derive(Debug)]
 pub(crate) struct OpenRequest {
     pub(crate) id: RequestedId,
@@ -29,22 +29,22 @@ pub(crate) struct OpenRequest {
     pub(crate) terms: Terms,
     pub(crate) config: ConfigRequest,
     pub(crate) choices: HostChoices,
-    /// Tools of clients. Not used where the host's tool set lists them.
+    /// Tools of clients. Not used if the host's tool set lists them.
     pub(crate) dynamic_tools: Vec<DynamicToolSpec>,
-    /// Where its tools run. Unset: as the settings say.
+    /// The environments of its tools. Unset: from the settings.
     pub(crate) environments: Option<EnvironmentChoice>,
-    /// The model's history, with the facts of the record it comes from.
+    /// The model's history, with the metadata of its record.
     pub(crate) history: ThreadHistory,
     pub(crate) record: RecordSource,
-    /// A history that the host brings, read once there is a thread for it.
+    /// A history from the host, read when the thread exists.
     pub(crate) import: Option<ImportFields>,
-    /// To be written down first: what the thread's last process left undecided.
+    /// Written first: outcomes of what the thread's last process left undecided.
     pub(crate) recovered: Vec<RolloutRecord>,
-    /// Rules that clients agreed to and that the thread's last process perhaps did not get to save.
+    /// Rules that clients approved and that the thread's last process may not have saved.
     pub(crate) agreed_rules: Vec<Vec<String>>,
-    /// Shown in the response.
+    /// For the response.
     pub(crate) turns: Vec<Turn>,
-    /// Shown in the response where the caller agreed on operations.
+    /// For the response, if the caller has the `operations` capability.
     pub(crate) pending_operations: Option<Vec<PendingOperation>>,
     pub(crate) ephemeral: bool,
     pub(crate) raw_events: bool,
@@ -54,48 +54,48 @@ pub(crate) struct OpenRequest {
     pub(crate) child: Option<Box<ChildOptions>>,
 }
 
-/// The id of a thread that is to be opened.
+/// The id of a thread to be opened.
 #[derive(Debug)]
 pub(crate) enum RequestedId {
-    /// A new one, or this one if no other thread has it.
+    /// A new id, or this one if no other thread has it.
     New(Option<ThreadId>),
-    /// A new thread, whose id is known to be free.
+    /// A new thread with an id known to be free.
     Reserved(ThreadId),
-    /// A thread that has been there before: its record says who it is.
+    /// An existing thread, identified by its record.
     Existing(ThreadId),
 }
 
-/// The environments of a thread that is to be opened.
+/// The environments of a thread to be opened.
 #[derive(Debug)]
 pub(crate) enum EnvironmentChoice {
     /// All of them must be known.
     Requested(Vec<EnvironmentSelection>),
-    /// From the thread's record. Those that are not known any more cannot be used.
+    /// From the thread's record. Unknown ones cannot be used.
     Stored(Vec<EnvironmentSelection>),
 }
 
-/// Where the first records of a thread come from.
+/// The source of a thread's first records.
 #[derive(Debug)]
 pub(crate) enum RecordSource {
-    /// Nowhere: its record begins with its first turn.
+    /// None: the record begins with the first turn.
     Nothing,
-    /// The items of the history, which no record has yet.
+    /// The items of the history, which are in no record yet.
     Items,
     /// Another thread's record.
     Copy { records: Vec<(i64, Record)>, answer: Box<HostAnswer> },
-    /// A host sent them.
+    /// Sent by a host.
     Imported { entries: Vec<JournalEntry>, fidelity: HistoryFidelity, rebuilt: Vec<String>, digest: String },
-    /// Its own record on this machine.
+    /// The thread's own record on this machine.
     Journal(Box<ThreadJournal>),
     /// A rollout of the reference.
     Reference(Box<ReferenceRollout>),
 }
 
-/// The choices that a child agent has from its parent.
+/// Options that a child agent gets from its parent.
 #[derive(Debug)]
 pub(crate) struct ChildOptions {
     pub(crate) settings: ThreadSettings,
-    /// The parent's.
+    /// The parent's transport.
     pub(crate) transport: Arc<dyn ModelTransport>,
     pub(crate) session_id: String,
     pub(crate) source: SessionSource,
@@ -104,7 +104,7 @@ pub(crate) struct ChildOptions {
 }
 
 impl OpenRequest {
-    /// Of a thread without a history.
+    /// A thread without a history.
     pub(crate) fn new(id: RequestedId, client: ClientIdentity, terms: Terms, config: ConfigRequest) -> Self {
         Self {
             id,
@@ -163,7 +163,7 @@ impl OpenRequest {
         })
     }
 
-    /// A thread with its history, as the caller has read and recovered it. The tool set is checked already.
+    /// A thread with its history, which the caller has read and recovered. The tool set is checked already.
     pub(crate) fn of_resume(
         params: &ThreadResumeParams,
         id: ThreadId,
@@ -176,7 +176,7 @@ impl OpenRequest {
         Self::new(id, client, terms, config).going_on(history, params.tool_set.clone())
     }
 
-    /// A new thread whose model remembers the given items.
+    /// A new thread whose history is the given items.
     pub(crate) fn of_items(
         params: &ThreadResumeParams,
         client: ClientIdentity,
@@ -192,7 +192,7 @@ impl OpenRequest {
         }
     }
 
-    /// A new thread that begins with a copy of another's record.
+    /// A new thread that starts with a copy of another's record.
     pub(crate) fn of_fork(
         params: &ThreadForkParams,
         source: ThreadId,
@@ -215,7 +215,7 @@ impl OpenRequest {
         }
     }
 
-    /// With what the record says about the host's choices, tools and environments.
+    /// Adds the record's host choices, tools and environments.
     fn going_on(mut self, history: ThreadHistory, tool_set: Option<ToolSet>) -> Self {
         self.choices = HostChoices::of(&history).with_tool_set(tool_set.map(Box::new));
         let dynamic_tools = history.meta.as_ref().and_then(|meta| meta.dynamic_tools.clone());
@@ -225,7 +225,7 @@ impl OpenRequest {
         self
     }
 
-    /// The words of a thread whose requests its host carried are for that host, unless the caller chooses otherwise.
+    /// If a host carried the thread's requests, its content is for that host only, unless the caller chooses otherwise.
     pub(crate) fn check_carrier(&self) -> Result<(), RuntimeError> {
         if !self.choices.is_delegated || self.terms.is_full() || self.config.chooses_provider() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Threads that are resumed: joined where they are in memory, else read from their record or from what the host brings.
+//! Resuming threads: joined if they are in memory, else read from their record or from the host's history.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use driver::{Snapshot, agreed_rules, check_thread_id, is_resumable, pending, rec
 
 /// A resumed thread.
 pub(crate) enum ResumedThread {
-    /// It was in memory. The caller is answered with a snapshot of it.
+    /// It was in memory. The response is a snapshot of it.
     Joined(Box<JoinedThread>),
     Opened(Box<OpenedThread>),
 }
 
-/// A thread in memory, and what its response shows.
+/// A thread in memory, and data for its response.
 pub(crate) struct JoinedThread {
     pub(crate) loaded: Loaded,
     pub(crate) with_turns: bool,
@@ -50,7 +50,7 @@ pub(crate) async fn resume(
         return Ok(ResumedThread::Opened(Box::new(open(state, request).await?)));
     }
     let id = match (&params.path, check_thread_id(&params.thread_id)) {
-        // Of a thread in memory the path only confirms which one is meant.
+        // For a thread in memory the path only confirms its id.
         (Some(_), Ok(id)) if state.loaded(&id).is_some() => id,
         (Some(path), _) => id_of_path(path)?,
         (None, id) => id?,
@@ -72,7 +72,7 @@ pub(crate) async fn resume(
     Ok(ResumedThread::Opened(Box::new(opened)))
 }
 
-/// A new thread whose model remembers what the caller says it should.
+/// A new thread with the caller's items as its history.
 fn of_items(
     state: &RuntimeState,
     params: &ThreadResumeParams,
@@ -114,7 +114,7 @@ async fn read_record(
         }
         Err(error) => return Err(error.into()),
     };
-    // An archived thread is out of reach until it is brought back.
+    // An archived thread must be unarchived first.
     if resumed.journal.row().is_archived {
         return Err(RuntimeError::NoRecord(id.clone()));
     }
@@ -125,7 +125,7 @@ async fn read_record(
     Ok((resumed.history, RecordSource::Journal(Box::new(resumed.journal))))
 }
 
-/// The record that a stored thread goes on from.
+/// The record of a stored thread.
 enum FoundRecord {
     Own(Box<Resumed>),
     Reference(Box<ReadThread>, Box<ReferenceRollout>),
@@ -150,7 +150,7 @@ async fn load(
     terms: Terms,
     (mut history, record): (ThreadHistory, RecordSource),
 ) -> Result<OpenedThread, RuntimeError> {
-    // A decision that does not fit is refused before there is a thread; the others are recorded when the turn is resumed.
+    // An invalid decision is refused before the thread is opened; the others are recorded when the turn is resumed.
     let now_ms = state.now_ms();
     if let Some(resolved) = params.resolved_operations.as_deref().filter(|resolved| !resolved.is_empty()) {
         resolve(&mut history.clone(), resolved, now_ms)?;
@@ -165,7 +165,7 @@ async fn load(
     let mut recovered = report_late(&mut history);
     let mut rules = Vec::new();
     if !params.resume_turn || !is_resumable(&history) {
-        // A record that a host brings is not ours, so nothing outside of it follows from what it says.
+        // A record from a host is not ours, so it has no effects outside the thread.
         if matches!(record, RecordSource::Journal(_)) {
             rules = agreed_rules(&history);
         }
@@ -193,7 +193,7 @@ async fn load(
     Ok(opened)
 }
 
-/// A thread that is in memory already. What the caller asks for beyond joining it has no effect.
+/// Joins a thread in memory. Other options of the request have no effect.
 async fn join(
     state: &RuntimeState,
     loaded: Loaded,
@@ -270,7 +270,7 @@ impl Loaded {
     }
 }
 
-/// A turn that is about to go on has no end yet.
+/// A turn that is about to be resumed has no end yet.
 fn going_on(mut turns: Vec<Turn>, unfinished: Option<&TurnId>) -> Vec<Turn> {
     if let Some(turn) = turns.iter_mut().rfind(|turn| Some(&turn.id) == unfinished) {
         (turn.status, turn.completed_at, turn.duration_ms) = (TurnStatus::InProgress, None, None);
@@ -278,7 +278,7 @@ fn going_on(mut turns: Vec<Turn>, unfinished: Option<&TurnId>) -> Vec<Turn> {
     turns
 }
 
-/// A path means the record at that place, and no other thread's that has its name.
+/// The path must name this thread's record, not another one of the same name.
 pub(crate) async fn check_path(
     state: &Arc<RuntimeState>,
     id: &ThreadId,

@@ -1,4 +1,4 @@
-//! Model requests with a ChatGPT account: every one with a token that is good, renewed once when it is not.
+//! Model requests with a ChatGPT account: each with a valid token, renewed once when it is refused.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::providers::logins::{CurrentLogin, Logins};
 
 const UNAUTHORIZED: u16 = 401;
 
-/// Makes the transport for a login.
+/// Creates the transport for a login.
 pub(crate) type Connect =
     dyn Fn(&CurrentLogin) -> Result<Arc<dyn ModelTransport>, RuntimeError> + Send + Sync;
 
-/// Carries requests with the account that is logged in when they are made.
+/// Sends requests with the account that is logged in at that time.
 #[derive(Clone)]
 pub(crate) struct AccountTransport {
     shared: Arc<AccountConnections>,
@@ -26,7 +26,7 @@ pub(crate) struct AccountTransport {
 struct AccountConnections {
     logins: Arc<Logins>,
     connect: Box<Connect>,
-    /// The last transport that was made, with its token.
+    /// The last transport, with its token.
     made: Mutex<Option<(SecretText, Arc<dyn ModelTransport>)>>,
 }
 
@@ -45,7 +45,7 @@ impl ModelTransport for AccountTransport {
 }
 
 impl AccountConnections {
-    /// A refusal of the token before the answer begins is tried again with another; later ones end the attempt.
+    /// A token refused before the response begins is renewed and retried; later failures end the attempt.
     async fn open(&self, request: PreparedRequest) -> EventStream {
         let login = match self.logins.fresh().await {
             Ok(Some(login)) => login,

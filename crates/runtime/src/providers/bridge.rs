@@ -13,7 +13,7 @@ const URL_FIELD: &str = "sdkDelegation.bridgeUrl";
 const ID_FIELD: &str = "sdkDelegation.modelProviderId";
 const TIMEOUT_FIELD: &str = "sdkDelegation.streamIdleTimeoutMs";
 
-/// A bridge that can be used, as far as that can be said without trying.
+/// A bridge with checked settings.
 #[derive(Debug)]
 pub(crate) struct Bridge {
     id: String,
@@ -35,7 +35,7 @@ impl Bridge {
             return refuse(TIMEOUT_FIELD, "must be more than 0");
         }
         let url = wanted.bridge_url.trim();
-        // Made as it will be for the first request, which must not be where a bad URL is found.
+        // Created once to check the URL now, not at the first request.
         let provider = Provider::new(id, url);
         if let Err(error) = HttpTransport::new(&provider, &ClientOptions::new("oarlock", "oarlock")) {
             let problem = match &error {
@@ -47,7 +47,7 @@ impl Bridge {
         Ok(Self { id: id.to_owned(), url: url.to_owned(), idle_timeout_ms: wanted.stream_idle_timeout_ms })
     }
 
-    /// Without a key, and with none to be looked for: the host adds its own.
+    /// A provider without a key: the host adds its own.
     pub(crate) fn provider(&self) -> ProviderConfig {
         ProviderConfig {
             id: self.id.clone(),
@@ -78,7 +78,7 @@ impl Bridge {
     }
 }
 
-/// The URL of a bridge as clients may be told it: a password in it is for the bridge alone.
+/// The URL of a bridge without its password, for clients.
 pub fn shown_bridge_url(bridge: &SdkDelegationConfig) -> String {
     let url = bridge.bridge_url.as_str();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_bridge_is_refused_by_field() {
+    fn invalid_bridges_are_refused_by_field() {
         let told =
             |wanted: &SdkDelegationConfig| Bridge::of(wanted).map(|_| ()).map_err(|error| error.to_string());
         for url in ["https://host/v1", "HTTP://host", "http://[::1]:1/v1", "http://u:p@host:1/v1?a=b"] {

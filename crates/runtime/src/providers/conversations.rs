@@ -7,14 +7,14 @@ use std::sync::Arc;
 use protocol::ThreadId;
 use realtime::VoiceConversation;
 
-/// Conversations by thread, each with the client that began it.
+/// Conversations by thread, each with the client that started it.
 #[derive(Debug, Default)]
 pub(crate) struct Conversations {
     open: Mutex<HashMap<ThreadId, (u64, Arc<VoiceConversation>)>>,
 }
 
 impl Conversations {
-    /// Keeps a conversation. One that the thread had before ends.
+    /// Stores a conversation. An earlier one of the thread ends.
     pub(crate) fn insert(&self, id: ThreadId, client: u64, conversation: VoiceConversation) {
         self.open.lock().insert(id, (client, Arc::new(conversation)));
     }
@@ -30,12 +30,12 @@ impl Conversations {
         self.open.lock().remove(id).map(|(_, conversation)| conversation)
     }
 
-    /// Ends the conversation of a thread that leaves memory.
+    /// Ends the conversation of a thread that is unloaded.
     pub(crate) fn forget(&self, id: &ThreadId) {
         self.open.lock().remove(id);
     }
 
-    /// Ends what a client began that is gone.
+    /// Ends the conversations of a client that disconnected.
     pub(crate) fn close_of(&self, client: u64) {
         self.open.lock().retain(|_, (owner, _)| *owner != client);
     }

@@ -1,6 +1,6 @@
-//! Which models providers have, as they say themselves. Asked when a client or a person wants to know, and when a thread
-//! is opened that cannot do without: its provider has a model of its own that nobody named, or runs on this machine and
-//! alone knows the window of its model.
+//! Models as their providers list them. Asked when a client requests the list, and when a thread is opened that needs
+//! it: no model is named and the provider has its own, or the provider runs on this machine and only it knows its
+//! model's window.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use support::Clock;
 
 use crate::providers::identity::{ClientIdentity, TransportKey, client_options, credential, token_command};
 
-/// How long a person waits for a list.
+/// Time limit of a list.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A server on this machine answers at once, or there is none.
+/// Time limit for a server on this machine, which answers at once if it runs.
 const LOCAL_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a list is taken to be still true.
+/// How long a list is cached.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 const MOST_KEPT: usize = 16;
 
-/// The servers that are looked for on this machine, in this order. Each has the models that somebody has put there.
+/// The local servers that are probed, in this order. Their models depend on the installation.
 const LOCAL_SERVERS: &[&str] = &["ollama", "lmstudio", "llamacpp", "vllm"];
 
 /// Asks providers for their models.
@@ -44,14 +44,14 @@ impl ModelDirectory {
         Self { loader, clock, kept: Mutex::default() }
     }
 
-    /// Whether the provider can tell better than our catalogue, which knows OpenAI's models.
+    /// Whether the provider's list is better than our catalogue, which knows OpenAI's models.
     pub fn can_tell(provider: &ProviderConfig) -> bool {
         let is_ours = || LOCAL_SERVERS.contains(&provider.id.as_str());
         provider.kind == ProviderKind::Compatible
             && (provider.wire != WireApi::Responses || provider.default_model.is_some() || is_ours())
     }
 
-    /// The model of a thread that names none, with a provider that has no default: what its server lists first.
+    /// The first model in the server's list: for threads that name none, with a provider without a default.
     pub async fn first_model(&self, provider: &ProviderConfig) -> Option<String> {
         if provider.default_model.is_some() || provider.base_url.is_none() || !Self::can_tell(provider) {
             return None;
@@ -63,7 +63,7 @@ impl ModelDirectory {
         models.ok()?.first().map(|model| model.id.clone())
     }
 
-    /// Asks a server of this machine for the window of its model, unless it has told already.
+    /// Asks a local server for its model's window, unless known.
     pub(crate) async fn learn_window(&self, provider: &ProviderConfig, model: &str) {
         let is_near = LOCAL_SERVERS.contains(&provider.id.as_str());
         if !is_near || self.window_of(&provider.id, model).is_some() {
@@ -82,7 +82,7 @@ impl ModelDirectory {
         self.keep(provider, models.into());
     }
 
-    /// The provider's models. The error is a sentence for a person.
+    /// The provider's models. The error is a sentence for the user.
     pub async fn models(&self, provider: &ProviderConfig) -> Result<Arc<[ListedModel]>, String> {
         if let Some(kept) = self.kept(provider) {
             return Ok(kept);
@@ -92,7 +92,7 @@ impl ModelDirectory {
         Ok(models)
     }
 
-    /// The first server that answers on this machine with models it has.
+    /// The first local server that answers and has models.
     pub async fn local_server<'a>(
         &self,
         known: impl Fn(&str) -> Option<&'a ProviderConfig>,
@@ -107,7 +107,7 @@ impl ModelDirectory {
         found.into_iter().flatten().next()
     }
 
-    /// The size of a model's window, where its server has told it to somebody.
+    /// The model's window, if its server was asked.
     pub(crate) fn window_of(&self, provider: &str, model: &str) -> Option<i64> {
         let kept = self.kept.lock();
         let list = kept.iter().rev().find(|list| list.provider == provider)?;

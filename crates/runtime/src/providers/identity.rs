@@ -1,4 +1,4 @@
-//! From a configured provider to the transport that carries model requests to it.
+//! From a configured provider to the transport for its model requests.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use crate::providers::account_transport::AccountTransport;
 use crate::providers::logins::{CurrentLogin, Logins};
 use crate::providers::token_command::{CommandTransport, TokenCommand};
 
-/// Where a key for OpenAI is looked for when nobody has logged in.
+/// The variable with an OpenAI key, used when no key is stored.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-/// Transports beyond these are kept only while a thread uses them.
+/// Beyond this number, transports are kept only while a thread uses them.
 const MOST_KEPT: usize = 16;
 
-/// The client that opens a thread, as its record and its provider name it.
+/// The client that opens a thread, for its record and its provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
     pub originator: String,
     pub user_agent: String,
 }
 
-/// Who opens a thread: the client, and its connection where that client is a host.
+/// The opener of a thread: the client, and its connection if it is a host.
 #[derive(Debug, Clone, Default)]
 pub struct Opener {
     pub client: ClientIdentity,
@@ -58,16 +58,16 @@ pub(crate) struct Providers {
     made: Mutex<Vec<(TransportKey, Arc<dyn ModelTransport>)>>,
 }
 
-/// Everything a transport depends on: threads for which it is equal share one.
+/// Everything that determines a transport: threads with equal keys share one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TransportKey {
     pub(super) provider: ProviderConfig,
     pub(super) key: Option<SecretText>,
-    /// The variable that the key is, or would be, read from.
+    /// The variable from which the key is read.
     pub(super) key_variable: Option<String>,
     pub(super) headers: BTreeMap<String, SecretText>,
     pub(super) client: ClientIdentity,
-    /// Set for requests with a ChatGPT account, whichever that is by then: where they go.
+    /// Set for requests with a ChatGPT account: the URL they go to.
     pub(super) account_url: Option<String>,
 }
 
@@ -80,8 +80,8 @@ impl Providers {
         Self { loader, caller, logins, made: Mutex::default() }
     }
 
-    /// The transport for a thread with this configuration. Reads the stored key. A missing key is no error here: everything
-    /// that needs no model still works, and a turn says what to do.
+    /// The transport for a thread with this configuration. Reads the stored key. A missing key is no error here:
+    /// everything that needs no model still works, and a turn fails with instructions.
     pub(crate) fn transport(
         &self,
         config: &ResolvedConfig,
@@ -120,7 +120,7 @@ impl Providers {
         self.kept(wanted, |wanted| Ok(Arc::new(wanted.connect(env, None)?)))
     }
 
-    /// The transport that was made for the same before, or a new one.
+    /// The existing transport for this key, or a new one.
     fn kept(
         &self,
         wanted: TransportKey,
@@ -132,15 +132,15 @@ impl Providers {
         }
         let transport = make(&wanted)?;
         if made.len() >= MOST_KEPT {
-            // Every bridge has an address of its own: those of threads that are gone will not be asked for again.
+            // Every bridge has its own URL: those of closed threads are not used again.
             made.retain(|(_, transport)| Arc::strong_count(transport) > 1);
         }
         made.push((wanted, transport.clone()));
         Ok(transport)
     }
 
-    /// Whether requests to this provider are made with a ChatGPT account: one is logged in, and no key was given for
-    /// this provider or this run.
+    /// Whether requests to this provider use a ChatGPT account: one is logged in, and no key is given for this provider
+    /// or this run.
     fn uses_account(&self, provider: &ProviderConfig) -> Result<bool, RuntimeError> {
         if !provider.requires_openai_auth {
             return Ok(false);
@@ -150,13 +150,13 @@ impl Providers {
         Ok(matches!(own, Ok(None)) && self.logins.current().map_err(unreadable)?.is_some())
     }
 
-    /// The key for a provider: the stored one, or that of the environment.
+    /// The provider's key: the stored one, or from the environment.
     pub(crate) fn credential(&self, provider: &ProviderConfig) -> Result<Option<SecretText>, ConfigError> {
         credential(&self.loader, self.caller, provider)
     }
 }
 
-/// The key for a provider: the stored one, or that of the environment.
+/// The provider's key: the stored one, or from the environment.
 pub(super) fn credential(
     loader: &Loader,
     caller: CredentialCaller,
@@ -199,7 +199,7 @@ impl TransportKey {
     fn of_account(config: &ResolvedConfig, client: &ClientIdentity, env: &Env) -> Self {
         let provider = &config.provider;
         let configured = provider.base_url.clone().unwrap_or_default();
-        // The key of an account is not for the place where keys of the platform are.
+        // An account's token is not valid at the platform's API URL.
         let account_url = match configured.trim_end_matches('/') == ProviderConfig::OPENAI_URL {
             true => format!("{}/codex", config.login.chatgpt_base_url.trim_end_matches('/')),
             false => configured,

@@ -1,4 +1,4 @@
-//! ChatGPT logins: those that wait for the user, the tokens that are stored, and those that a client keeps itself.
+//! ChatGPT logins: pending ones, stored tokens, and tokens that a client manages itself.
 
 use parking_lot::Mutex;
 use std::fmt;
@@ -17,21 +17,21 @@ use tokio::task::JoinHandle;
 use crate::error::RuntimeError;
 use driver::{Audience, BoxFuture};
 
-/// The address of the issuer, for tests and for those who run one of their own.
+/// Overrides the issuer's URL, for tests and private issuers.
 const ISSUER_VARIABLE: &str = "OARLOCK_LOGIN_ISSUER";
-/// The reference's variable for the place where tokens are renewed.
+/// The reference's variable for the token refresh URL.
 const REFRESH_VARIABLE: &str = "CODEX_REFRESH_TOKEN_URL_OVERRIDE";
-/// Logins that may wait for the user at the same time.
+/// Limit of pending logins.
 const MOST_PENDING: usize = 4;
-/// How long a client may take to bring fresh tokens.
+/// How long a client may take to send fresh tokens.
 const CLIENT_PATIENCE: Duration = Duration::from_secs(10);
-/// Tokens that do not say when they expire are renewed after this.
+/// Tokens without an expiry time are renewed after this.
 const REFRESH_AGE_MS: i64 = 8 * 24 * 60 * 60 * 1_000;
 
-/// Called with the end of a login that waited for the user.
+/// Called when a pending login ends.
 pub type LoginDone = Box<dyn FnOnce(Result<(), String>) -> BoxFuture<'static, ()> + Send>;
 
-/// Tokens that a client keeps and renews. Only in memory.
+/// Tokens that a client manages and renews. In memory only.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ExternalTokens {
     pub(crate) access_token: SecretText,
@@ -39,7 +39,7 @@ pub(crate) struct ExternalTokens {
     pub(crate) plan: Option<String>,
 }
 
-/// The ChatGPT account that requests are made with.
+/// The ChatGPT account for requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CurrentLogin {
     Stored(ChatgptTokens),
@@ -53,9 +53,9 @@ pub(crate) struct Logins {
     http: http::Client,
     external: Mutex<Option<ExternalTokens>>,
     pending: Mutex<Vec<(String, JoinHandle<()>)>>,
-    /// One renewal at a time: a refresh token counts once.
+    /// One renewal at a time: a refresh token can be used once.
     renewing: tokio::sync::Mutex<()>,
-    /// A refresh token of which the issuer said that it is worth nothing any more.
+    /// A refresh token that the issuer rejected for good.
     dead: Mutex<Option<SecretText>>,
 }
 
@@ -89,7 +89,7 @@ impl Logins {
         Credentials::new(self.loader.home())
     }
 
-    /// The account in use. Tokens of a client come before stored ones.
+    /// The account in use. A client's tokens come before stored ones.
     pub(crate) fn current(&self) -> Result<Option<CurrentLogin>, ConfigError> {
         if let Some(external) = self.external.lock().clone() {
             return Ok(Some(CurrentLogin::External(external)));
@@ -109,7 +109,7 @@ impl Logins {
         *self.external.lock() = None;
     }
 
-    /// Waits for the browser in the background. Gives the page for the user to open.
+    /// Waits for the browser in the background. Returns the page for the user.
     pub(crate) async fn begin_browser(
         self: &Arc<Self>,
         id: String,
@@ -123,7 +123,7 @@ impl Logins {
         Ok(url)
     }
 
-    /// Waits for the user's code in the background. Gives the page and the code.
+    /// Waits for the user's code in the background. Returns the page and the code.
     pub(crate) async fn begin_device(
         self: &Arc<Self>,
         id: String,
@@ -135,7 +135,7 @@ impl Logins {
         Ok(shown)
     }
 
-    /// A login that was begun last replaces the oldest that still waits.
+    /// Adds a pending login. Beyond the limit it replaces the oldest.
     fn wait(
         self: &Arc<Self>,
         id: String,
@@ -173,7 +173,7 @@ impl Logins {
         self.loader.startup(None).config.login.forced_chatgpt_workspace_id
     }
 
-    /// Ends a login that waits. Says whether there was one.
+    /// Cancels a pending login. Returns whether there was one.
     pub(crate) fn cancel(&self, id: &str) -> bool {
         let mut pending = self.pending.lock();
         let found = pending.iter().position(|(known, _)| known == id);
@@ -182,12 +182,12 @@ impl Logins {
         true
     }
 
-    /// Ends every login that waits. The process ends, or somebody has logged in another way.
+    /// Cancels all pending logins: the process ends, or another login succeeded.
     pub(crate) fn cancel_all(&self) {
         self.pending.lock().drain(..).for_each(|(_, task)| task.abort());
     }
 
-    /// The account with a token that has not expired, as far as one can tell.
+    /// The account with an unexpired token, as far as known.
     pub(crate) async fn fresh(&self) -> Result<Option<CurrentLogin>, RuntimeError> {
         let unreadable = |error: ConfigError| RuntimeError::Credentials(error.to_string());
         match self.current().map_err(unreadable)? {
@@ -206,7 +206,7 @@ impl Logins {
         }
     }
 
-    /// Another token in place of this one, which is not good any more. Whoever comes second gets what the first got.
+    /// Replaces this rejected token. Concurrent callers get the same new one.
     pub(crate) async fn renew(&self, stale: &SecretText) -> Result<CurrentLogin, RuntimeError> {
         let _turn = self.renewing.lock().await;
         let unreadable = |error: ConfigError| RuntimeError::Credentials(error.to_string());
@@ -251,7 +251,7 @@ impl Logins {
         Ok(tokens)
     }
 
-    /// Refuses tokens of another workspace than the forced one.
+    /// Refuses tokens of another workspace than the required one.
     pub(crate) fn check_workspace(&self, account_id: &str) -> Result<(), RuntimeError> {
         match self.forced_workspace() {
             Some(forced) if forced != account_id => Err(RuntimeError::LoginFailed(format!(

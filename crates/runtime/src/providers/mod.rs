@@ -1,4 +1,4 @@
-//! The providers of models, and the identity under which they are asked.
+//! Model providers, and the credentials for their requests.
 
 mod account_transport;
 pub(crate) mod bridge;

@@ -1,4 +1,4 @@
-//! Model requests with a token that a command of the user's prints.
+//! Model requests with a token that a command of the user prints.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use crate::error::RuntimeError;
 use crate::step::tool_settings::variables;
 
 const UNAUTHORIZED: u16 = 401;
-/// Tokens are short; longer output is something else.
+/// Tokens are short; longer output is an error.
 const MAX_OUTPUT_BYTES: usize = 64 << 10;
-/// A token is renewed this long before it expires, so that it lasts for the request it is taken for.
+/// Renewed this long before it expires, so that it stays valid for its request.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// Runs the command of one provider, and keeps what it printed for as long as that is good.
+/// Runs a provider's command, and caches its token while it is valid.
 #[derive(Debug)]
 pub(crate) struct TokenCommand {
     provider: String,
     command: AuthCommand,
-    /// Where it runs unless it says so itself.
+    /// The command's default folder.
     folder: PathBuf,
-    /// For tokens that say by the time of day when they end.
+    /// For tokens that expire at a time of day.
     clock: Arc<dyn Clock>,
-    /// Locked while the command runs: whoever else needs a token waits for its result.
+    /// Locked while the command runs: concurrent callers wait for its result.
     kept: tokio::sync::Mutex<Option<KeptToken>>,
 }
 
 #[derive(Debug, Clone)]
 struct KeptToken {
     token: SecretText,
-    /// None: until it is refused.
+    /// Unset: until it is refused.
     until: Option<Instant>,
 }
 
@@ -47,8 +47,7 @@ impl TokenCommand {
         Self { provider: provider.to_owned(), command, folder, clock, kept: tokio::sync::Mutex::default() }
     }
 
-    /// A token that is good as far as is known; never the one that was refused. The error shows nothing that the
-    /// command printed.
+    /// A token that is valid as far as known; never the refused one. The error contains no output of the command.
     pub(crate) async fn token(&self, refused: Option<&SecretText>) -> Result<SecretText, String> {
         let mut kept = self.kept.lock().await;
         let is_good = |kept: &&KeptToken| {
@@ -62,7 +61,7 @@ impl TokenCommand {
         let printed =
             PrintedToken::read(&output, self.clock.now_ms()).map_err(|problem| self.failed(problem))?;
         let lifetime = printed.lifetime.map(|left| left - MARGIN.min(left / 2)).or(self.command.refresh);
-        // A lifetime beyond what a clock can hold is as good as none.
+        // A lifetime beyond the clock's range means no expiry.
         let until = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));
         *kept = Some(KeptToken { token: printed.token.clone(), until });
         Ok(printed.token)
@@ -75,8 +74,8 @@ impl TokenCommand {
         )
     }
 
-    /// The user chose the command, so it is not confined, and it gets the whole environment: what it needs to prove who
-    /// it is may be there. Only programs are not looked for where commands could have put them.
+    /// The command is the user's choice: it runs without a sandbox and with the whole environment, which may hold its
+    /// credentials. But programs are not searched for in folders that commands could write.
     async fn run(&self) -> Result<Vec<u8>, String> {
         let search = self.command.search.clone().map(|search| ("PATH".to_owned(), search));
         let order = Order {
@@ -108,7 +107,7 @@ impl TokenCommand {
     }
 }
 
-/// The output of the command: a line with the token, or an object with `token` and when it expires.
+/// The command's output: a line with the token, or an object with `token` and its expiry.
 struct PrintedToken {
     token: SecretText,
     lifetime: Option<Duration>,
@@ -138,10 +137,10 @@ fn one_line(text: &str) -> Result<SecretText, &'static str> {
     }
 }
 
-/// Makes the transport for a token.
+/// Creates the transport for a token.
 type ConnectWith = dyn Fn(&SecretText) -> Result<Arc<dyn ModelTransport>, RuntimeError> + Send + Sync;
 
-/// Carries requests with the token that the command prints; one that is refused is replaced once.
+/// Sends requests with the command's token; a refused token is replaced once.
 #[derive(Clone)]
 pub(crate) struct CommandTransport {
     shared: Arc<CommandConnections>,
@@ -150,7 +149,7 @@ pub(crate) struct CommandTransport {
 struct CommandConnections {
     command: TokenCommand,
     connect: Box<ConnectWith>,
-    /// The last transport that was made, with its token.
+    /// The last transport, with its token.
     made: Mutex<Option<(SecretText, Arc<dyn ModelTransport>)>>,
 }
 
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_printed_alone_or_with_its_end() {
+    fn a_token_is_printed_with_or_without_its_expiry() {
         assert_eq!(read(" tok-1\n"), Ok(("tok-1".to_owned(), None)));
         assert_eq!(read(r#"{"token": "tok-1", "expires_in": 3600}"#), Ok(("tok-1".to_owned(), Some(3_600))));
         assert_eq!(read(r#"{"access_token": "t", "expires_at": 12}"#), Ok(("t".to_owned(), Some(10))));
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_command_prints_is_in_no_error() {
+    async fn no_error_contains_output_of_the_command() {
         let end = "; run it by hand to see what it prints";
         for (script, timeout_ms, expected) in [
             ("echo planted-1; echo planted-2 >&2; exit 3", 20_000, "ended with code 3"),
@@ -282,14 +281,14 @@ mod tests {
         }
     }
 
-    /// Takes one token and refuses all others.
+    /// Accepts one token and refuses all others.
     #[derive(Debug)]
-    struct Picky {
+    struct OneTokenTransport {
         token: SecretText,
         takes: &'static str,
     }
 
-    impl ModelTransport for Picky {
+    impl ModelTransport for OneTokenTransport {
         fn open(&self, _: PreparedRequest) -> EventStream {
             let mut refused = ModelFailure::new(FailureClass::Unauthorized, "refused");
             refused.http_status = Some(UNAUTHORIZED);
@@ -306,7 +305,8 @@ mod tests {
             let counter = folder.path().join("n");
             let script = format!("echo x >> {0}; n=$(wc -l < {0}); echo tok-$n", counter.display());
             let connect = move |token: &SecretText| {
-                let transport: Arc<dyn ModelTransport> = Arc::new(Picky { token: token.clone(), takes });
+                let transport: Arc<dyn ModelTransport> =
+                    Arc::new(OneTokenTransport { token: token.clone(), takes });
                 Ok(transport)
             };
             let transport = CommandTransport::new(command(&script, 20_000), Box::new(connect));
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(kept.token(None).await, Ok(first.clone()), "it is kept");
         let second = kept.token(Some(&first)).await.expect("another");
         assert_eq!(second.reveal(), "tok-2");
-        // Whoever was refused with the first finds that there is another already.
+        // The second refused caller gets the renewed token.
         assert_eq!(kept.token(Some(&first)).await, Ok(second));
         let expiring = command(&counting(r#"echo "{\"token\":\"tok-$n\",\"expires_in\":0}""#), 20_000);
         assert_eq!(expiring.token(None).await.expect("a token").reveal(), "tok-3");

@@ -1,17 +1,17 @@
-//! The kinds of agents there are: three that come with the program, and those the user describes.
+//! The roles of agents: three built-in ones, and those of the user.
 
 use std::collections::BTreeMap;
 
 use config::AgentRole;
 
-/// With what they are for.
+/// Names and descriptions.
 const BUILT_IN: [(&str, &str); 3] = [
     ("default", "for anything."),
     ("explorer", "to find something out about the code and report it, without changing anything."),
     ("worker", "to carry out a well-defined change. Say which files are its own."),
 ];
 
-/// Every kind with what it is for. The user's own words win.
+/// Every role with its description. The user's description overrides.
 pub(crate) fn role_lines(roles: &BTreeMap<String, AgentRole>) -> Vec<(String, String)> {
     let built_in = BUILT_IN.iter().filter(|(name, _)| !roles.contains_key(*name));
     let mut lines: Vec<(String, String)> =
@@ -23,7 +23,7 @@ pub(crate) fn role_lines(roles: &BTreeMap<String, AgentRole>) -> Vec<(String, St
     lines
 }
 
-/// The role of that name; `Some(None)` for one that adds nothing.
+/// The role of that name; `Some(None)` for one without settings.
 pub(crate) fn find_role<'a>(
     roles: &'a BTreeMap<String, AgentRole>,
     name: Option<&str>,

@@ -1,5 +1,5 @@
-//! Builds steps: the model's entry in the catalogue, the date, the shell, the instructions of the project and the tools,
-//! frozen for one request. Also runs those tools.
+//! Builds steps: the model's catalogue entry, the date, the shell, the project's instructions and the tools, frozen for
+//! one request. Also runs those tools.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -31,22 +31,22 @@ use driver::{BoxFuture, StepMaker, ThreadSettings, ToolJob, ToolRunner};
 use skills::Skills;
 use workspace::{git_info, git_root, in_time, read_global_instructions, read_instructions};
 
-/// Shared by all threads; whatever differs between them is in their settings.
+/// Shared by all threads; everything thread-specific is in their settings.
 #[derive(Debug)]
 pub(crate) struct StepBuilder {
     catalogue: Arc<Catalogue>,
     registry: Registry,
     environments: Arc<Environments>,
-    /// Where the user's own instructions are.
+    /// Folders with the user's own instructions.
     homes: Vec<PathBuf>,
     shell: String,
     skills: Arc<Skills>,
     clock: Arc<dyn Clock>,
-    /// The models of servers, as they listed them.
+    /// The models that servers listed.
     directory: Option<Arc<ModelDirectory>>,
 }
 
-/// The tools of a step, and those its model has to look for.
+/// The tools of a step, and those found only by search.
 struct Offered {
     tools: Vec<ToolSpec>,
     deferred: Vec<ToolSpec>,
@@ -79,7 +79,7 @@ impl StepBuilder {
         Self { directory: Some(directory), ..self }
     }
 
-    /// The section of a tool is there exactly when the tool is.
+    /// Contains a tool's section exactly if the tool is offered.
     fn instructions(&self, settings: &ThreadSettings, entry: &ModelEntry, tools: &[ToolSpec]) -> Arc<str> {
         if let Some(text) = &settings.base_instructions {
             return text.clone();
@@ -97,7 +97,7 @@ impl StepBuilder {
         &self.registry
     }
 
-    /// The model, as far as the provider lets it be what it is.
+    /// The model's entry, limited to what the provider supports.
     fn entry(&self, settings: &ThreadSettings) -> ModelEntry {
         let mut entry = self.catalogue.lookup(&settings.model);
         let capabilities = settings.host.capabilities();
@@ -134,7 +134,7 @@ impl StepBuilder {
             offer.has_deferred = true;
             (searched, tools) = self.registry.specs_with(&offer, sources).into_iter().partition(is_of_server);
         }
-        // A host that cannot pass groups of tools on to its model gets none.
+        // A host that does not support tool groups gets none.
         let has_form = |tool: &&DynamicToolSpec| {
             tool.namespace.is_none() || capabilities.is_none_or(|capabilities| capabilities.namespaced_tools)
         };
@@ -156,7 +156,7 @@ impl StepBuilder {
         Offered { tools, deferred, direct }
     }
 
-    /// The tools that the model of a thread with these settings is offered, in the form for hosts.
+    /// The tools that a thread with these settings is offered, in the form for hosts.
     pub(crate) fn effective_tools(&self, settings: &ThreadSettings) -> Vec<EffectiveTool> {
         let Places { environments, .. } =
             self.environments.places(settings.environments.as_ref(), &settings.cwd);
@@ -165,7 +165,7 @@ impl StepBuilder {
         settings.host.effective_tools(&tools, &deferred, &self.registry)
     }
 
-    /// The text of the AGENTS.md files. Those of a project count where its folder is on this machine.
+    /// The text of the AGENTS.md files. A project's files are used if its folder is on this machine.
     fn written_instructions(
         &self,
         settings: &ThreadSettings,
@@ -183,7 +183,7 @@ impl StepBuilder {
         }
     }
 
-    /// The repository of a folder on this machine: its commit and where it comes from. Read anew for each step.
+    /// The git repository of a local folder: its commit and origin. Read for each step.
     fn repository(
         settings: &ThreadSettings,
         environments: &[StepEnvironment],
@@ -205,8 +205,8 @@ impl StepBuilder {
         Some(Arc::new(json!({ root.to_string_lossy(): facts })))
     }
 
-    /// Skills that the model may open when a task calls for it, and the plugins that bring some of them. The files are on
-    /// this machine, so tools elsewhere have none.
+    /// Skills that the model may open, and the plugins some of them belong to. None for tools elsewhere, because the
+    /// files are on this machine.
     fn offered_skills(
         &self,
         settings: &ThreadSettings,
@@ -227,7 +227,7 @@ impl StepBuilder {
 
 impl StepMaker for StepBuilder {
     fn capture(&self, settings: &ThreadSettings, sources: &[Arc<dyn ToolSource>]) -> Step {
-        // Read once: the description, the offered tools and the place where calls run cannot differ.
+        // Read once, so that the description, the tools and the environment of calls agree.
         let Places { environments, shell } =
             self.environments.places(settings.environments.as_ref(), &settings.cwd);
         let entry = self.entry(settings);
@@ -253,7 +253,7 @@ impl StepMaker for StepBuilder {
             personality: settings.personality,
             personality_is_baked: match entry.instructions {
                 Some(_) => settings.base_instructions.is_none(),
-                // The usual tone, which nobody has to choose, is that of our own instructions.
+                // The default personality is that of our own instructions.
                 None => settings.personality == Some(Personality::Pragmatic),
             },
             skills,
@@ -300,7 +300,7 @@ impl ToolRunner for StepBuilder {
         Box::pin(async move {
             let outcome = running.await;
             if !outcome.success {
-                // Perhaps because the place is gone, and then the next request should say so.
+                // The environment may be gone, which the next request should then say.
                 environments.doubt(&place).await;
             }
             outcome
@@ -308,20 +308,20 @@ impl ToolRunner for StepBuilder {
     }
 }
 
-/// Where the step's calls run, if that is not this machine.
+/// The environment of the step's calls, if it is not this machine.
 fn behind_command(step: &Step) -> Option<EnvironmentId> {
     let primary = step.primary()?;
     matches!(primary.reach, Reach::Command { .. }).then(|| primary.id.clone())
 }
 
-/// Where a model can search, as many tools of MCP servers as this are not advertised.
+/// If the model can search for tools, this many MCP tools or more are not advertised.
 const MANY_TOOLS: usize = 100;
 
 fn is_of_server(tool: &ToolSpec) -> bool {
     tool.name.starts_with("mcp__")
 }
 
-/// The tools that the model may call itself, where features have it call the others from scripts.
+/// The tools that the model may call directly, if features require scripts for the others.
 fn direct_calls(features: &BTreeSet<String>, tools: &[ToolSpec]) -> Option<DirectCalls> {
     let offers = |name: &str| tools.iter().any(|tool| tool.name == name && tool.json.is_some());
     if features.contains("code_mode_only") && offers("exec") {
@@ -346,7 +346,6 @@ fn dynamic_spec(tool: &DynamicToolSpec, effects: ToolEffects) -> ToolSpec {
         "strict": false,
         "parameters": tool.input_schema,
     });
-    // Clients are asked one at a time.
     let json = Some(Arc::new(json));
     let (name, kind) = (tool.name.clone(), ToolKind::Dynamic);
     let namespace = tool.namespace.clone().map(|name| {
@@ -357,7 +356,7 @@ fn dynamic_spec(tool: &DynamicToolSpec, effects: ToolEffects) -> ToolSpec {
     ToolSpec { name, namespace, kind, json, parallel: false, gate: Gate::Open, effects }
 }
 
-/// A time in the zone of this machine.
+/// A time in the local time zone.
 fn zoned(now_ms: i64) -> jiff::Zoned {
     let time = jiff::Timestamp::from_millisecond(now_ms).unwrap_or_default();
     time.to_zoned(jiff::tz::TimeZone::system())
@@ -368,7 +367,7 @@ fn shell_name(shell: &Path) -> String {
     shell.file_name().map_or_else(|| "sh".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The price of the thread's model, where that is configured.
+/// The configured price of the thread's model.
 fn price_of(settings: &ThreadSettings) -> Option<TokenPrice> {
     let Price { input, output, cached_input, cache_write } = settings.prices.of(&settings.model)?;
     let (cached_input, cache_write) = (cached_input.unwrap_or(input), cache_write.unwrap_or(input));

@@ -1,4 +1,4 @@
-//! The user's input, as clients show it and as the model gets it: images on disk and skills are read here.
+//! The user's input, as clients show it and as the model gets it: reads images and skills from the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use driver::{Audience, ThreadHandle};
 use skills::{Skills, may_mention};
 use support::blocking;
 
-/// The most characters of text in one input.
+/// Limit of the text in one input, in characters.
 pub(crate) const MAX_INPUT_CHARS: usize = 1 << 20;
 
 /// The largest image file that is sent.
 const MAX_IMAGE_BYTES: u64 = 20 << 20;
 
-/// The most that all image files of one input may have together. They are held in memory as often as they are sent.
+/// Limit of all image files of one input. They are held in memory for each request.
 const MAX_ALL_IMAGES_BYTES: u64 = 64 << 20;
 
-/// The characters that count against the limit: those of texts.
+/// Counts the characters of texts, which are limited.
 pub(crate) fn input_chars(input: &[UserInput]) -> usize {
     input
         .iter()
@@ -38,8 +38,8 @@ pub(crate) fn input_chars(input: &[UserInput]) -> usize {
         .sum()
 }
 
-/// Input for a thread that works in `cwd` from now on, if that is given. The thread's clients are notified of what cannot
-/// be read of it, and the rest still goes.
+/// Reads input; `cwd` is the thread's new folder, if it changes. Notifies the thread's clients of unreadable parts and
+/// sends the rest.
 pub(crate) async fn read_input(
     skills: &Arc<Skills>,
     audience: &dyn Audience,
@@ -56,7 +56,7 @@ pub(crate) async fn read_input(
     let settings = if is_needed { Some(thread.snapshot(false).await?.settings) } else { None };
     let (cwd, id) = (cwd.map(Path::to_owned), thread.id().clone());
     let read = move || {
-        // Searched for here, so that the thread itself need not.
+        // Searched here, so that the thread's actor need not.
         cwd.iter().for_each(|cwd| skills.preload(cwd));
         let place = settings.as_ref().map(|settings| cwd.unwrap_or_else(|| PathBuf::from(&settings.cwd)));
         let reader = match (&settings, &place) {
@@ -75,12 +75,12 @@ pub(crate) async fn read_input(
     };
     let (text, warnings) = blocking(read).await??;
     for warning in warnings {
-        audience.tell(thread.id(), ServerNotification::ConfigWarning(warning)).await;
+        audience.notify(thread.id(), ServerNotification::ConfigWarning(warning)).await;
     }
     Ok(text)
 }
 
-/// Reads files, so it may take a while. An image that cannot be sent becomes a text that says why; the rest still goes.
+/// Reads files, so it may block. An unreadable image becomes a text with the reason.
 fn user_text(input: Vec<UserInput>, reader: &Reader) -> Result<UserText, RuntimeError> {
     let actual_chars = input_chars(&input);
     if actual_chars > MAX_INPUT_CHARS {
@@ -93,19 +93,19 @@ fn user_text(input: Vec<UserInput>, reader: &Reader) -> Result<UserText, Runtime
             UserInput::Text { text, .. } => content.push(text_item(text.clone())),
             UserInput::Image { url } => content.extend(images.remote(url)),
             UserInput::LocalImage { path } => content.extend(images.local(Path::new(path))),
-            // Skills and plugins are read apart; apps are named by the text already.
+            // Skills and plugins are read separately; apps are named in the text already.
             UserInput::Skill { .. } | UserInput::Mention { .. } => {}
         }
     }
     Ok(UserText { shown: input, content, ..UserText::default() })
 }
 
-/// The images of one input, which share a numbering and a budget.
+/// The images of one input, with one numbering and one size budget.
 struct Images<'a> {
     reader: &'a Reader,
     count: usize,
     bytes_left: u64,
-    /// A file system hangs. Waiting for each image anew would add up.
+    /// The file system hangs. Waiting for each further image would add up.
     is_stuck: bool,
 }
 
@@ -150,7 +150,7 @@ fn text_item(text: String) -> ContentItem {
     ContentItem::InputText { text }
 }
 
-/// By its first bytes; names lie.
+/// By its first bytes: file names may be wrong.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_cannot_be_sent_is_told_in_words() {
+    fn an_unreadable_image_becomes_a_text() {
         let dir = tempfile::tempdir().expect("a directory");
         let huge = dir.path().join("huge");
         fs::File::create(&huge).and_then(|file| file.set_len(MAX_IMAGE_BYTES + 1)).expect("written");

@@ -1,5 +1,5 @@
-//! The base instructions as requests have them: a tool's section is in them exactly when the tool is advertised, with every
-//! model, feature, mode and list of tools.
+//! The base instructions contain a tool's section exactly if the tool is advertised, with every model, feature, mode
+//! and list of tools.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tools::{
 
 use crate::open::config_request::settings_of;
 use crate::runtime::{Runtime, RuntimeOptions};
-use crate::testing::Ear;
+use crate::testing::NotifyAudience;
 use catalogue::Catalogue;
 use delegation::HostChoices;
 use driver::{StepMaker, ThreadSettings, ToolSettings};
@@ -26,7 +26,7 @@ fn runtime(home: &std::path::Path) -> Runtime {
         LoaderOptions { system_file: None, managed_file: None, requirements_file: None, environment };
     Runtime::new(RuntimeOptions {
         loader: Loader::new(Home::at(home), Vec::new(), options),
-        audience: Arc::new(Ear(|_: &ThreadId, _| ())),
+        audience: Arc::new(NotifyAudience(|_: &ThreadId, _| ())),
         clock: Arc::new(SystemClock),
         catalogue: Catalogue::bundled(),
         source: SessionSource::Exec,
@@ -52,7 +52,7 @@ fn sections() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// Checks one choice; gives the tools whose sections are there.
+/// Checks one combination; returns the tools whose sections are present.
 fn check(runtime: &Runtime, settings: &ThreadSettings) -> Vec<&'static str> {
     let step = runtime.state.steps.capture(settings, &[]);
     let mut there = Vec::new();
@@ -97,7 +97,7 @@ fn a_section_is_there_exactly_when_its_tool_is() {
     }))
     .expect("a tool");
     let mut seen = BTreeSet::new();
-    // Every two of model, features and list meet; all three do when `PROMPT_SECTIONS` is `all`, as in `scripts/figures`.
+    // Tests every pair of model, features and list; all triples if `PROMPT_SECTIONS` is `all`, as in `scripts/figures`.
     let all = std::env::var("PROMPT_SECTIONS").is_ok_and(|which| which == "all");
     for (model_number, model) in models.into_iter().enumerate() {
         for (features_number, features) in features.iter().enumerate() {

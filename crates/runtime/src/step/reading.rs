@@ -1,4 +1,4 @@
-//! Reads on behalf of a thread: within the limits its commands have, and never on a worker of the async runtime.
+//! Reads files for a thread: within the limits of its commands, and never on an async worker.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use workspace::{Access, Reader, in_time};
 use driver::ThreadSettings;
 use workspace::git_info;
 
-/// The reader of a thread: what a command of it could not read, the server does not read for it.
+/// The reader of a thread: refuses files that the thread's commands could not read.
 pub(crate) fn reader_of(settings: &ThreadSettings, cwd: &Path) -> Reader {
     Reader::new(access(&settings.sandbox, cwd, &settings.off_limits))
 }
@@ -20,7 +20,7 @@ fn access(policy: &SandboxPolicy, cwd: &Path, off_limits: &OffLimits) -> Access 
     Access { readable, ..config::hidden_in(cwd, off_limits) }
 }
 
-/// Whether the thread's reads are limited to some folders at all.
+/// Whether the thread may read only some folders.
 pub(crate) fn is_restricted(settings: &ThreadSettings) -> bool {
     restricts(&settings.sandbox)
 }
@@ -34,7 +34,7 @@ fn restricts(policy: &SandboxPolicy) -> bool {
     )
 }
 
-/// The commit, branch and origin of a thread's folder. Waits for the disk.
+/// The commit, branch and origin of a thread's folder. Blocking.
 pub(crate) fn git_facts(settings: &ThreadSettings) -> Option<GitInfo> {
     let cwd = PathBuf::from(&settings.cwd);
     let (folder, reader) = (cwd.clone(), reader_of(settings, &cwd));

@@ -1,4 +1,4 @@
-//! From configuration to what a thread's tools work with.
+//! From the configuration to a thread's tool settings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::providers::identity::wire_of;
 use crate::step::agent_roles::role_lines;
 use catalogue::{ApplyPatchType, ModelEntry, ShellType, WebSearchContent};
 
-/// Tokens that a model of a wire other than Responses is taken to hold when nobody says how many.
+/// The assumed window of an unknown model on a wire other than Responses.
 pub(crate) const UNKNOWN_WINDOW: i64 = 128_000;
 
 pub(crate) fn tool_settings(config: &ResolvedConfig) -> ToolSettings {
@@ -41,8 +41,8 @@ pub(crate) fn tool_settings(config: &ResolvedConfig) -> ToolSettings {
     }
 }
 
-/// A model in no catalogue, on a wire whose providers sell many: it can do what models of today can.
-/// The provider is the host's where there is one.
+/// The assumed abilities of an unknown model on a wire with many vendors: those of current models, limited by the
+/// host's provider if there is one.
 pub(crate) fn shape_unknown(tools: &ToolSettings, host: Option<&ModelCapabilities>, entry: &mut ModelEntry) {
     let is_of_responses = host.map_or(tools.has_hosted_tools, |able| able.wire == ModelWire::Responses);
     if is_of_responses {
@@ -50,7 +50,7 @@ pub(crate) fn shape_unknown(tools: &ToolSettings, host: Option<&ModelCapabilitie
     }
     entry.apply_patch.get_or_insert(ApplyPatchType::Function);
     entry.supports_parallel_tool_calls = tools.parallel_calls;
-    // Thinking is asked for as the wire does it; a model that refuses is asked without.
+    // Requests reasoning in the wire's form; a model that refuses it is asked again without.
     entry.supports_reasoning_summaries = true;
     entry.context_window = Some(UNKNOWN_WINDOW);
 }
@@ -60,7 +60,7 @@ fn enabled(features: &Features) -> BTreeSet<String> {
     on.map(|(key, _)| key.to_owned()).collect()
 }
 
-/// Which tools a model is offered with these settings and in these places.
+/// The tools offered with these settings in these environments.
 pub(crate) fn offer(
     settings: &ThreadSettings,
     entry: &ModelEntry,
@@ -117,13 +117,13 @@ pub(crate) fn offer(
     }
 }
 
-/// The tools run on this machine.
+/// Whether tools run on this machine.
 fn is_here(environments: &[StepEnvironment]) -> bool {
     let primary = environments.iter().find(|one| one.state == EnvironmentState::Attached);
     primary.is_some_and(|primary| primary.reach == Reach::Local)
 }
 
-/// The Node that runs scripts: the configured one, else the first on the path of commands.
+/// The Node.js that runs scripts: the configured one, else the first on the commands' path.
 fn node(config: &ResolvedConfig) -> Option<PathBuf> {
     let is_wanted = ["js_repl", "code_mode"].iter().any(|key| config.features.enabled(key));
     is_wanted.then(|| {
@@ -136,7 +136,7 @@ fn node(config: &ResolvedConfig) -> Option<PathBuf> {
     })?
 }
 
-/// Plugins that `tool_suggest.discoverables` names, as far as a marketplace has them and they are not installed.
+/// Plugins in `tool_suggest.discoverables` that a marketplace has and that are not installed.
 fn suggestions(config: &ResolvedConfig) -> Vec<Suggestion> {
     let named = config.merged.get("tool_suggest").and_then(|table| table.get("discoverables"));
     let named = named.and_then(|list| list.as_array()).into_iter().flatten();
@@ -168,14 +168,14 @@ fn suggestions(config: &ResolvedConfig) -> Vec<Suggestion> {
         .collect()
 }
 
-/// Tools of a reviewer: to look and to run checks.
+/// A reviewer's tools: reading and running checks.
 const REVIEW_TOOLS: &[&str] =
     &["exec_command", "write_stdin", "shell", "shell_command", "update_plan", "view_image"];
 
-/// More of them, for models that were trained with them.
+/// More of them, for models trained with them.
 const TRAINED_REVIEW_TOOLS: &[&str] = &["list_dir", "read_file", "grep_files"];
 
-/// Those that the host allows the thread at all.
+/// Limited to the tools that the host allows.
 fn review_tools(allowed: Option<&[String]>, entry: &ModelEntry) -> Vec<String> {
     let is_trained = |name: &&&str| entry.experimental_tools.iter().any(|other| other == **name);
     let trained = TRAINED_REVIEW_TOOLS.iter().filter(is_trained);
@@ -186,13 +186,13 @@ fn review_tools(allowed: Option<&[String]>, entry: &ModelEntry) -> Vec<String> {
 fn shell_form(tools: &ToolSettings, trained_with: ShellType, asks_for: impl Fn(&str) -> bool) -> ShellForm {
     match trained_with {
         _ if !tools.has("shell_tool") => ShellForm::Disabled,
-        // A host that lists tools gets those it lists.
+        // A host's list of tools is used as it is.
         _ if asks_for("exec_command") => ShellForm::Terminals,
         _ if asks_for("shell_command") => ShellForm::Script,
         ShellType::Local if asks_for("shell") => ShellForm::Local,
         _ if asks_for("shell") => ShellForm::Words,
         _ if tools.has("shell_zsh_fork") => ShellForm::Script,
-        // The better one, whatever the model was trained with.
+        // The better form, whatever the model was trained with.
         _ if tools.has("unified_exec") => ShellForm::Terminals,
         ShellType::Default => ShellForm::Words,
         ShellType::Local => ShellForm::Local,
@@ -235,8 +235,8 @@ pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str, clock: Arc
     }
 }
 
-/// Where outputs of a thread's commands are kept that are too long to be shown. Not in the home where commands have a user of
-/// their own: it is closed to them.
+/// The folder for outputs of a thread's commands that are too long to show. Not in the home where commands run as a user
+/// of their own: the home is closed to them.
 pub(crate) fn outputs_folder(home: &Home, thread_id: &str) -> PathBuf {
     let all = match sandbox::has_command_user() {
         true => std::env::temp_dir().join("oarlock-outputs"),
@@ -245,7 +245,7 @@ pub(crate) fn outputs_folder(home: &Home, thread_id: &str) -> PathBuf {
     all.join(thread_id)
 }
 
-/// The variables of this process, as far as they are text.
+/// This process's environment variables that are valid text.
 pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -1,4 +1,4 @@
-//! The description of the next request equals the request, word for word; and describing changes nothing.
+//! The description of the next request equals the request, word for word; describing changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A home, a folder to work in, and a model that says yes to everything and remembers it.
+/// A home, a working folder, and a model that accepts and stores every request.
 struct Stage {
     folder: TempDir,
     model: ModelScript,
@@ -75,7 +75,7 @@ impl Stage {
         })
     }
 
-    /// Describes, and sees to it that nothing changed on the disk.
+    /// Describes, and checks that nothing changed on the disk.
     fn describe(&self, of: &PromptOf) -> Result<PromptDescription, RuntimeError> {
         let before = tree(self.folder.path());
         let described = self.runtime().describe_prompt(of);
@@ -94,8 +94,8 @@ impl Drop for Stage {
     }
 }
 
-/// Every folder, and every file with its length and its last change. The index is left out: an earlier runtime of the
-/// same test may still be bringing it up to date.
+/// Every folder, and every file with its length and modification time. Without the index, which an earlier runtime of
+/// the same test may still update.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<(u64, SystemTime)>> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -124,7 +124,7 @@ async fn say(runtime: &Runtime, thread: &ThreadId, text: &str) {
     runtime.drain(std::time::Duration::from_secs(60)).await;
 }
 
-/// Role and text of every part of every message; other items as they are.
+/// Role and text of every part of every message; other items unchanged.
 fn lines(input: &[Arc<protocol::ResponseItem>]) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for item in input {
@@ -142,7 +142,7 @@ fn lines(input: &[Arc<protocol::ResponseItem>]) -> Vec<(String, String)> {
     lines
 }
 
-/// The request tells all that was described, in the same order, and after it nothing but the user's words.
+/// The request contains all that was described, in the same order, then only the user's message.
 #[track_caller]
 fn assert_sent(described: &PromptDescription, sent: &RequestBody, said: &str) {
     let sections: Vec<&str> = described.instructions.iter().map(|section| section.text.as_str()).collect();
@@ -266,7 +266,7 @@ async fn sections_are_named_after_their_tools() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_named() {
+async fn errors_name_missing_threads() {
     let stage = Stage::new(json!([])).await;
     let describe = |id: &str| {
         let params = serde_json::from_value(json!({"threadId": id})).expect("params");

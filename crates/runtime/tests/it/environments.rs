@@ -1,5 +1,5 @@
-//! Whatever is chosen, comes or goes at whatever moment: for every request, the environment the model was told, the tools
-//! it was offered and the place its calls ran in are one and the same.
+//! Whatever environments are chosen, added or removed at any moment: each request's description, tools and calls use
+//! the same environment.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -28,14 +28,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, mpsc};
 
-/// Unless `PROPTEST_CASES` says otherwise; `scripts/figures` plays 1,000. In each the choice changes about six times.
+/// Overridden by `PROPTEST_CASES`; `scripts/figures` runs 1,000. Each changes the choice about six times.
 const CASES: u32 = 300;
 const IDS: [&str; 3] = ["a", "b", "c"];
 
-/// Where something happens: an environment and a folder in it; nowhere when nothing is attached.
+/// An environment and a folder in it; `None` when nothing is attached.
 type Spot = Option<(String, String)>;
 
-/// The visible parts of one request.
+/// The observed parts of one request.
 #[derive(Debug, Default)]
 struct Asked {
     told: Spot,
@@ -49,10 +49,10 @@ struct Asked {
 struct World {
     states: Mutex<HashMap<&'static str, EnvironmentState>>,
     asked: Mutex<Vec<Asked>>,
-    /// Into the answer to the last request.
+    /// Sends into the response to the last request.
     answer: Mutex<Option<mpsc::UnboundedSender<StreamEvent>>>,
     calls: Mutex<usize>,
-    /// How many calls may end.
+    /// Permits for calls to end.
     ends: Semaphore,
 }
 
@@ -72,7 +72,7 @@ impl World {
         self.asked.lock().expect("not poisoned").len()
     }
 
-    /// One more event of the last answer; nothing once that has ended.
+    /// Sends one more event of the last response, unless it has ended.
     fn say(&self, event: &Value) {
         let event = parse_event(&event.to_string()).expect("a good event").expect("a known event");
         let mut answer = self.answer.lock().expect("not poisoned");
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// The model uses what it was offered, or, with nothing offered, what it may remember from before.
+    /// The model calls an offered tool, or, if none is offered, one from earlier requests.
     fn call(&self) {
         let offered = self.asked.lock().expect("not poisoned").last().and_then(|asked| asked.offered.clone());
         let name = offered.map_or("work_in_a".to_owned(), |(id, _)| format!("work_in_{id}"));
@@ -111,13 +111,13 @@ impl ModelTransport for World {
     }
 }
 
-/// A tool of the fake names its environment, and its description the folder.
+/// The fake tool's name is its environment, its description the folder.
 fn offered(tool: &Value) -> Spot {
     let id = tool["name"].as_str()?.strip_prefix("work_in_")?;
     Some((id.to_owned(), tool["description"].as_str()?.to_owned()))
 }
 
-/// The working directory according to all context so far.
+/// The working directory according to the context so far.
 fn told(input: &[Arc<ResponseItem>]) -> Spot {
     let (mut attached, mut cwd) = (None, None);
     for text in input.iter().filter_map(|item| context_of(item)) {
@@ -125,7 +125,7 @@ fn told(input: &[Arc<ResponseItem>]) -> Spot {
             |start: &str, end: &str| text.split_once(start)?.1.split_once(end).map(|(found, _)| found);
         cwd = between("<cwd>", "</cwd>").or(cwd);
         attached = match between("<environments>", "</environments>") {
-            // Nobody has chosen anything: this machine.
+            // No choice: this machine.
             None => Some("local"),
             Some(places) => places
                 .split("<environment id=\"")
@@ -154,7 +154,7 @@ impl ToolRunner for Hands {
         Box::pin(async move {
             let ended = world.ends.acquire().await.expect("open");
             ended.forget();
-            // Looked at when the work is done, however long that took.
+            // Read when the work is done, however long that took.
             let spot = spot(&job.step);
             let request: usize =
                 job.call.call_id.split(' ').next().and_then(|at| at.parse().ok()).expect("a request");
@@ -205,18 +205,18 @@ impl StepMaker for World {
 /// The next event.
 #[derive(Debug, Clone)]
 enum Move {
-    /// More input, with another choice: it begins a turn or joins the one that runs.
+    /// More input, with another choice of environments: it starts a turn or joins the running one.
     Say(Option<Vec<(usize, usize)>>),
-    /// An environment becomes another, behind everybody's back.
+    /// An environment changes its state in the background.
     Turn(usize, EnvironmentState),
     Delta,
     Call,
     Answered,
     CallEnds,
     Interrupt,
-    /// Everybody gets to do something, so often.
+    /// Yields this many times.
     Pass(u8),
-    /// The number of requests made by then. Steps are captured on another thread, which may not have its turn at once.
+    /// Waits for this number of requests: steps are captured on another thread.
     Requests(usize),
 }
 
@@ -289,7 +289,7 @@ async fn play(thread: &ThreadHandle, world: &World, moves: &[Move]) {
             }
         }
     }
-    // Whatever is open comes to its end.
+    // Ends everything that is open.
     world.ends.add_permits(1_000);
     let began = Instant::now();
     while matches!(thread.status(), ThreadStatus::Active { .. }) {
@@ -303,7 +303,7 @@ fn completed() -> Value {
     json!({"type": "response.completed", "response": {"id": "r"}})
 }
 
-/// Of each request, all that is there must be about one place.
+/// All parts of each request must be about one environment.
 fn check(asked: &[Asked]) -> Result<(), String> {
     for (number, Asked { told, offered, ran }) in asked.iter().enumerate() {
         if told != offered || ran.iter().any(|spot| spot != told) {
@@ -315,7 +315,7 @@ fn check(asked: &[Asked]) -> Result<(), String> {
     Ok(())
 }
 
-/// Shared by all cases, since making it takes longer than a case.
+/// Shared by all cases, since creating it takes longer than a case.
 struct Stage {
     runtime: tokio::runtime::Runtime,
     store: Arc<Store>,
@@ -330,7 +330,7 @@ impl Stage {
         Self { runtime: runtime.expect("a runtime"), store, _folder: folder }
     }
 
-    /// The requests of a thread that went through this.
+    /// The requests of a thread after these moves.
     fn requests_of(&self, moves: &[Move]) -> Vec<Asked> {
         let world = Arc::new(World::new());
         self.runtime.block_on(async {
@@ -386,7 +386,7 @@ fn no_request_mixes_two_environments() {
     if let Err(failure) = played {
         panic!("{failure}");
     }
-    // Otherwise little would have been shown.
+    // Otherwise the test covered little.
     let (switches, requests, calls) = seen.get();
     let cases = cases as usize;
     let is_enough = switches >= 5 * cases && requests >= 3 * cases && calls >= cases / 2;

@@ -1,5 +1,5 @@
-//! A file system that hangs while a step is captured holds up its own turn, and nothing else. All on one worker: whatever
-//! waits for the disk there stops everything.
+//! A file system that hangs while a step is captured delays its own turn only. Runs on one worker: any blocking read
+//! there would stop everything.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::thread_stage::{FixedSteps, LONG, ThreadStage, seed, turn};
 struct HangingSteps {
     permits: Mutex<mpsc::Receiver<()>>,
     captures: tokio::sync::watch::Sender<usize>,
-    /// The kind of work that each was for.
+    /// The kind of work of each capture.
     works: Mutex<Vec<StepWork>>,
 }
 
@@ -42,7 +42,7 @@ impl HangingSteps {
         (Arc::new(Self { permits: Mutex::new(receiver), captures, works: Mutex::default() }), permits)
     }
 
-    /// Waits until so many captures have begun.
+    /// Waits until this many captures have started.
     async fn begun(&self, times: usize) {
         let mut captures = self.captures.subscribe();
         let begun = timeout(LONG, captures.wait_for(|count| *count >= times)).await;
@@ -50,7 +50,7 @@ impl HangingSteps {
     }
 }
 
-/// A thread whose turn has called a tool, and waits for the step of its second request.
+/// A thread whose turn called a tool and waits for the step of its second request.
 async fn waits_for_second_step(stage: &ThreadStage) -> (ThreadHandle, Arc<HangingSteps>, mpsc::Sender<()>) {
     let (steps, permits) = HangingSteps::new();
     let thread = stage.open(seed(), None, steps.clone());
@@ -81,13 +81,13 @@ async fn other_threads_go_on_while_one_hangs() {
 
     let other = stage.fresh();
     other.start_turn(turn("u2", "hi")).await.expect("accepted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     assert_eq!(other.status(), ThreadStatus::Idle);
     assert!(!starting.is_finished(), "it still waits for the disk");
 
     permits.send(()).expect("received");
     timeout(LONG, &mut starting).await.expect("answered").expect("no panic").expect("accepted");
-    stage.heard("turn/completed", 2).await;
+    stage.notified("turn/completed", 2).await;
 }
 
 #[tokio::test]
@@ -96,33 +96,33 @@ async fn a_turn_that_waits_for_its_step_can_be_interrupted() {
     let stage = ThreadStage::new(root.path(), &calls_and_ends());
     let (thread, _steps, permits) = waits_for_second_step(&stage).await;
     thread.interrupt(None).await.expect("interrupted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     assert_eq!(stage.turns()[0].status, TurnStatus::Interrupted);
 
-    // The step that comes too late is for nobody.
+    // The late step is dropped.
     permits.send(()).expect("received");
     permits.send(()).expect("received");
     thread.start_turn(turn("u2", "again")).await.expect("accepted");
-    stage.heard("turn/completed", 2).await;
+    stage.notified("turn/completed", 2).await;
     assert_eq!(stage.turns()[1].status, TurnStatus::Completed);
     assert_eq!(stage.script.requests().len(), 2, "each turn made one request");
 }
 
 #[tokio::test]
-async fn settings_that_change_while_a_step_is_captured_count_for_it() {
+async fn settings_changed_while_a_step_is_captured_apply_to_it() {
     let root = tempfile::tempdir().expect("a folder");
     let stage = ThreadStage::new(root.path(), &calls_and_ends());
     let (thread, _steps, permits) = waits_for_second_step(&stage).await;
     let change = SettingsChange { cwd: Some("/elsewhere".into()), ..SettingsChange::default() };
     thread.start_turn(TurnOptions { change, ..turn("u2", "over there") }).await.expect("it joins the turn");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     let second = stage.request(1);
     assert!(second.contains("/elsewhere") && second.contains("over there"), "{second}");
     drop(permits);
 }
 
 #[tokio::test]
-async fn a_goal_that_is_set_while_a_step_is_captured_counts_for_it() {
+async fn a_goal_set_while_a_step_is_captured_applies_to_it() {
     let root = tempfile::tempdir().expect("a folder");
     let stage = ThreadStage::new(root.path(), &calls_and_ends());
     let (thread, steps, permits) = waits_for_second_step(&stage).await;
@@ -134,6 +134,6 @@ async fn a_goal_that_is_set_while_a_step_is_captured_counts_for_it() {
     let works = steps.works.lock().expect("nobody panics here").clone();
     assert_eq!(works, [StepWork::Turn, StepWork::Turn, StepWork::Goal]);
     thread.interrupt(None).await.expect("interrupted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     drop(permits);
 }

@@ -1,4 +1,4 @@
-//! Threads and the runtime from the outside.
+//! Tests of threads and the runtime through their public interface.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod describe_prompt;

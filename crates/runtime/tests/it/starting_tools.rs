@@ -1,4 +1,4 @@
-//! A request is made from a step that has the tools of every source, also when a source becomes ready while it is captured.
+//! A request's step has the tools of every source, even if a source becomes ready while the step is captured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,13 +11,13 @@ use tools::{BoxFuture, Offer, ToolCx, ToolError, ToolSource};
 use crate::support::bench;
 use crate::thread_stage::{FixedSteps, ThreadStage, seed, turn};
 
-/// Starts until its tools have been listed once, like a server that becomes ready right after.
+/// Starting until its tools were listed once, like a server that becomes ready right after.
 #[derive(Debug, Default)]
-struct JustTooLate {
+struct ReadyAfterFirstListing {
     listings: AtomicUsize,
 }
 
-impl ToolSource for JustTooLate {
+impl ToolSource for ReadyAfterFirstListing {
     fn specs(&self, _: &Offer) -> Vec<ToolSpec> {
         Vec::new()
     }
@@ -36,9 +36,9 @@ impl ToolSource for JustTooLate {
     }
 }
 
-/// Steps that say in their instructions which listing of tools they were made from.
+/// Steps whose instructions contain the number of tool listings so far.
 #[derive(Debug)]
-struct CountedSteps(Arc<JustTooLate>);
+struct CountedSteps(Arc<ReadyAfterFirstListing>);
 
 impl StepMaker for CountedSteps {
     fn capture(&self, settings: &ThreadSettings, sources: &[Arc<dyn ToolSource>]) -> Step {
@@ -52,11 +52,11 @@ impl StepMaker for CountedSteps {
 async fn a_step_that_was_captured_before_a_source_was_ready_is_captured_again() {
     let root = tempfile::tempdir().expect("a folder");
     let stage = ThreadStage::new(root.path(), &json!([{ "text": "done" }]));
-    let source = Arc::new(JustTooLate::default());
+    let source = Arc::new(ReadyAfterFirstListing::default());
     let bench = Arc::into_inner(bench()).expect("nobody else has it").with_sources(vec![source.clone()]);
     let steps = Arc::new(CountedSteps(source));
     let thread = stage.open_with(Arc::new(bench), seed(), None, steps);
     thread.start_turn(turn("u1", "hi")).await.expect("accepted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     assert_eq!(stage.script.requests()[0].instructions, "listing 1");
 }

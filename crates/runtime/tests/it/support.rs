@@ -1,4 +1,4 @@
-//! A plain thread for the tests that open one: who it is, how it is set up, and an audience that says nothing.
+//! A plain thread for tests: its identity, its settings, and a silent audience.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) const BEGAN_MS: i64 = 1_763_000_000_000;
 pub(crate) struct Nobody;
 
 impl Audience for Nobody {
-    fn tell<'a>(&'a self, _: &'a ThreadId, _: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, _: &'a ThreadId, _: ServerNotification) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 

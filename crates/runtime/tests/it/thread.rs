@@ -1,4 +1,4 @@
-//! Commands to one thread, and what comes of them.
+//! Commands to one thread, and their results.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::support::THREAD;
 use crate::thread_stage::{FixedSteps, ThreadStage, seed, turn};
 
 #[tokio::test]
-async fn a_turn_runs_and_is_there_tomorrow() {
+async fn a_turn_is_in_the_record_after_it_ran() {
     let root = tempfile::tempdir().expect("a folder");
     let script = json!([
         { "call": { "name": "update_plan", "arguments": {}, "callId": "c1" } },
@@ -23,18 +23,18 @@ async fn a_turn_runs_and_is_there_tomorrow() {
     let stage = ThreadStage::new(root.path(), &script);
     let thread = stage.fresh();
     assert_eq!(thread.start_turn(turn("u1", "hi")).await, Ok(TurnId::new("u1")));
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::Idle);
     thread.close().await.expect("closed");
     assert!(matches!(thread.interrupt(None).await, Err(ThreadError::Gone(_))));
 
     let thread = stage.resumed();
     thread.start_turn(turn("u2", "again")).await.expect("accepted");
-    stage.heard("turn/completed", 2).await;
+    stage.notified("turn/completed", 2).await;
     stage.script.finish().expect("every step was used");
     let turns = stage.turns();
     assert_eq!(turns.iter().map(|turn| turn.status).collect::<Vec<_>>(), [TurnStatus::Completed; 2]);
-    // The user's words, the client's tool and the answer; a plan is not an item.
+    // The user's message, the client's tool and the answer; a plan is not an item.
     assert_eq!(turns[0].items.len(), 3, "{:?}", turns[0].items);
     let requests = stage.script.requests();
     let last = serde_json::to_string(&requests[3].input).expect("serialises");
@@ -62,7 +62,7 @@ async fn an_accepted_prompt_is_on_the_disk_and_an_interrupt_ends_the_turn() {
     let other = thread.interrupt(Some(TurnId::new("u9"))).await;
     assert!(matches!(other, Err(ThreadError::OtherTurn { .. })), "{other:?}");
     thread.interrupt(None).await.expect("interrupted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     let turns = stage.turns();
     assert_eq!(turns[0].status, TurnStatus::Interrupted);
     let shown = serde_json::to_string(&turns[0].items).expect("serialises");
@@ -76,7 +76,7 @@ async fn a_lost_record_fails_the_turn_and_not_the_process() {
     let stage = ThreadStage::new(root.path(), &json!([{ "text": "one" }]));
     let thread = stage.fresh();
     thread.start_turn(turn("u1", "hi")).await.expect("accepted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     let path = stage.store.summary(thread.id()).expect("listed").path;
     fs::remove_file(path).expect("removed");
     let before = stage.methods().len();
@@ -92,11 +92,11 @@ async fn a_record_lost_in_the_middle_of_a_turn_fails_it() {
     let stage = ThreadStage::new(root.path(), &json!([{ "events": [], "hang": true }]));
     let thread = stage.fresh();
     thread.start_turn(turn("u1", "hi")).await.expect("accepted");
-    stage.heard("turn/started", 1).await;
+    stage.notified("turn/started", 1).await;
     fs::remove_file(stage.store.summary(thread.id()).expect("listed").path).expect("removed");
     let refused = thread.steer(TurnId::new("u1"), UserText::typed("more")).await;
     assert!(matches!(&refused, Err(ThreadError::Storage(_))), "{refused:?}");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::SystemError);
     assert!(stage.methods().contains(&"error".to_owned()));
 }
@@ -111,7 +111,7 @@ async fn a_tool_that_panics_is_a_failed_call_and_the_turn_goes_on() {
     let stage = ThreadStage::new(root.path(), &script);
     let thread = stage.fresh();
     thread.start_turn(turn("u1", "hi")).await.expect("accepted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
     stage.script.finish().expect("the model was told");
     assert_eq!(stage.turns()[0].status, TurnStatus::Completed);
 }
@@ -124,9 +124,9 @@ async fn a_panic_marks_its_own_thread_and_nothing_else() {
     let broken = stage.open(ThreadSeed { id, ..seed() }, None, Arc::new(FixedSteps { panics: true }));
     let gone = broken.start_turn(turn("u1", "hi")).await;
     assert!(matches!(gone, Err(ThreadError::Gone(_))), "{gone:?}");
-    stage.heard("thread/status/changed", 1).await;
+    stage.notified("thread/status/changed", 1).await;
     assert_eq!(broken.status(), ThreadStatus::SystemError);
     let sound = stage.fresh();
     sound.start_turn(turn("u1", "hi")).await.expect("accepted");
-    stage.heard("turn/completed", 1).await;
+    stage.notified("turn/completed", 1).await;
 }

@@ -1,4 +1,4 @@
-//! Threads with a scripted model, a real journal and an audience that writes down what it hears.
+//! Threads with a scripted model, a real journal and an audience that records notifications.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,10 +22,10 @@ use tools::Bench;
 
 use crate::support::{THREAD, bench, meta, settings};
 
-/// How long a test waits for something that is sure to come.
+/// Timeout for events that must come.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// Keeps what clients are notified of.
+/// Records notifications.
 #[derive(Debug)]
 struct RecordingAudience {
     heard: Mutex<Vec<ServerNotification>>,
@@ -33,7 +33,7 @@ struct RecordingAudience {
 }
 
 impl Audience for RecordingAudience {
-    fn tell<'a>(&'a self, _: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, _: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         self.heard.lock().expect("not poisoned").push(notification);
         self.count.send_modify(|count| *count += 1);
         Box::pin(async {})
@@ -65,7 +65,7 @@ impl ToolRunner for DoneTools {
     }
 }
 
-/// Steps with two tools that differ by their working directory alone.
+/// Steps with two tools that differ only in their working directory.
 #[derive(Debug)]
 pub(crate) struct FixedSteps {
     pub(crate) panics: bool,
@@ -118,7 +118,7 @@ impl ThreadStage {
         self.open_with(bench(), seed, journal, steps)
     }
 
-    /// A thread with tools and sources of its own.
+    /// A thread with its own tools and tool sources.
     pub(crate) fn open_with(
         &self,
         bench: Arc<Bench>,
@@ -170,8 +170,8 @@ impl ThreadStage {
         self.open(seed, Some(resumed.journal), Arc::new(FixedSteps { panics: false }))
     }
 
-    /// Waits until this method has been heard so often.
-    pub(crate) async fn heard(&self, method: &str, times: usize) {
+    /// Waits until this method was notified this often.
+    pub(crate) async fn notified(&self, method: &str, times: usize) {
         let mut count = self.audience.count.subscribe();
         let enough = || self.methods().iter().filter(|heard| heard.as_str() == method).count() >= times;
         let waited = timeout(LONG, count.wait_for(|_| enough())).await;
@@ -187,7 +187,7 @@ impl ThreadStage {
         self.store.read(&ThreadId::new(THREAD)).expect("a stored thread").history.turns
     }
 
-    /// The input of the request of that number, as text.
+    /// The input of the request with this number, as text.
     pub(crate) fn request(&self, number: usize) -> String {
         serde_json::to_string(&self.script.requests()[number].input).expect("serialises")
     }

@@ -1,5 +1,5 @@
-//! Writing a system call filter that finds its rule by halving: short ways make it cheap for the kernel to check once,
-//! at the start of every command, and to run.
+//! Builds a system call filter that finds its rule by binary search: this makes it cheap to load at the start of every
+//! command, and to run.
 
 use seccompiler::{BpfProgram, sock_filter};
 
@@ -8,7 +8,7 @@ const MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u32 = 0xc000_00b7;
 
-/// From here on x86-64 has a second set of numbers for the same calls, which no rule would recognise.
+/// From here on x86-64 has a second set of numbers for the same calls, which no rule would match.
 #[cfg(target_arch = "x86_64")]
 const SECOND_SET: u32 = 0x4000_0000;
 
@@ -20,28 +20,28 @@ const IF_AT_LEAST: u16 = 0x35;
 const IF_ANY_BIT: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
-/// Where the kernel puts what is being called.
+/// The offset of the call number.
 const NUMBER_AT: u32 = 0;
 const MACHINE_AT: u32 = 4;
 const ARGUMENTS_AT: u32 = 16;
 
-/// Up to this many rules are compared one after the other.
+/// Up to this many rules are compared linearly.
 const FEW: usize = 3;
 
-/// The action of the filter on a system call.
+/// The filter's action for a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilterAction {
     Allow,
     Refuse,
-    /// The supervisor is asked, and does the call itself or refuses it.
+    /// The supervisor is asked, and performs or refuses the call.
     Notify,
 }
 
-/// One step of a rule. What no step decides is allowed. But for pointers, only the low half of an argument is compared,
-/// as the kernel takes these arguments to be 32 bits wide and ignores what else is in the register.
+/// One step of a rule. A call that no step decides is allowed. Except for pointers, only the low half of an argument is
+/// compared, because the kernel uses only these 32 bits.
 #[derive(Debug, Clone)]
 pub(super) enum Check {
-    /// With this value these checks decide; they end like a rule of their own.
+    /// With this value, these checks decide, like a separate rule.
     When {
         argument: u32,
         value: u32,
@@ -78,7 +78,7 @@ pub(super) enum Check {
     Notify,
 }
 
-/// For each number what is checked. A call of another machine's kind ends the process.
+/// The checks for each call number. A call of another architecture ends the process.
 pub(super) fn filter(mut calls: Vec<(u32, Vec<Check>)>) -> BpfProgram {
     calls.sort_by_key(|(number, _)| *number);
     let mut program =
@@ -90,12 +90,12 @@ pub(super) fn filter(mut calls: Vec<(u32, Vec<Check>)>) -> BpfProgram {
     program
 }
 
-/// Expects the number to be loaded. Every way through it returns.
+/// Expects the number in the accumulator. Every path returns.
 fn search(calls: &[(u32, Vec<Check>)]) -> BpfProgram {
     if calls.len() <= FEW {
         let rules = calls.iter().flat_map(|(number, checks)| {
             let rule = rule(checks);
-            // Further than a conditional jump reaches is not possible: no rule is that long.
+            // Rules are shorter than the maximum jump.
             let skip = u8::try_from(rule.len()).unwrap_or(u8::MAX);
             [vec![test(IF_EQUAL, *number, 0, skip)], rule].concat()
         });
@@ -115,7 +115,7 @@ fn rule(checks: &[Check]) -> BpfProgram {
     program
 }
 
-/// Goes on behind itself where it does not decide.
+/// Falls through if it does not decide.
 fn step(check: &Check) -> BpfProgram {
     let argument = |argument: u32| load(ARGUMENTS_AT + 8 * argument);
     let decide = |then| match then {
@@ -169,7 +169,7 @@ fn give(result: u32) -> sock_filter {
     instruction(RETURN, 0, 0, result)
 }
 
-/// How many instructions to skip when it holds, and when not.
+/// Jump offsets if the test holds, and if not.
 fn test(code: u16, value: u32, holds: u8, fails: u8) -> sock_filter {
     instruction(code, holds, fails, value)
 }
@@ -187,7 +187,7 @@ pub(super) mod tests {
         Killed,
     }
 
-    /// Does what the kernel does with a filter.
+    /// Interprets a filter like the kernel.
     pub(crate) fn run(program: &BpfProgram, number: u32, arguments: &[u64]) -> Outcome {
         run_on(MACHINE, program, number, arguments)
     }

@@ -1,4 +1,4 @@
-//! A cgroup of its own for a command, where one is to be had: it counts processes and memory of the whole tree.
+//! A cgroup for each command, if possible: it limits processes and memory of the whole tree.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,32 +10,32 @@ use super::memory;
 use super::sys::{self, Forked};
 use crate::Limits;
 
-/// The number of the helper follows.
+/// Followed by the helper's process id.
 const PREFIX: &str = "oarlock-";
 
-/// Removed, with what it limited, when dropped.
+/// Removed on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     folders: Vec<PathBuf>,
     doors: Vec<Door>,
-    /// Whether the last process that was forked came to life inside the new hierarchy's folder.
+    /// Whether the last forked process started inside the new hierarchy's folder.
     born_inside: bool,
     processes: bool,
     memory: bool,
 }
 
-/// The way into one folder, opened by somebody who may.
+/// An open handle for entering one folder.
 #[derive(Debug)]
 enum Door {
-    /// Old hierarchies let a thread move itself at once. To move another one, or a whole process, they wait until
-    /// every processor has passed through the kernel, which takes longer than the whole sandbox.
+    /// In old hierarchies a thread can move itself quickly. Moving another one, or a whole process, waits for an RCU
+    /// grace period, which takes longer than building the sandbox.
     Thread(File),
-    /// New ones know only whole processes, with the same wait, but a process can be born inside.
+    /// In new hierarchies only whole processes can move, with the same wait, but a process can be created inside.
     Birth { folder: File, processes: File },
 }
 
 impl Group {
-    /// Makes what can be made. Where none can, other limits have to do.
+    /// Creates the groups that are possible. Without any, other limits apply.
     pub(crate) fn make(limits: &Limits) -> Self {
         let mut group = Self::default();
         let Some(hierarchies) = Hierarchies::read() else { return group };
@@ -59,7 +59,7 @@ impl Group {
         self.memory
     }
 
-    /// `fork` into new namespaces, or plainly when `flags` is 0. The child is to [`join`](Self::join) at once.
+    /// `fork` into new namespaces, or a plain one if `flags` is 0. The child must call [`join`](Self::join) at once.
     pub(crate) fn fork(&mut self, flags: i32) -> io::Result<Forked> {
         let folder = self.doors.iter().find_map(|door| match door {
             Door::Birth { folder, .. } => Some(folder),
@@ -69,15 +69,15 @@ impl Group {
             self.born_inside = true;
             return Ok(forked);
         }
-        // Old kernels, and containers that do not let the newer call through.
+        // Old kernels, and containers that block the newer call.
         sys::fork_with(flags)
     }
 
-    /// For the child. Afterwards it cannot get anywhere by what was opened for this.
+    /// For the child. Closes the handles, which it must not use afterwards.
     pub(crate) fn join(&self) -> io::Result<()> {
         for door in &self.doors {
             match door {
-                // 0 stands for whoever writes it.
+                // 0 means the writing process.
                 Door::Thread(tasks) => {
                     write_once(tasks.as_fd(), "0")?;
                     sys::close_in_child(tasks);
@@ -125,21 +125,21 @@ impl Drop for Group {
     }
 }
 
-/// Takes away the groups of helpers that were killed before they could do so themselves.
+/// Removes the groups of helpers that were killed.
 pub(crate) fn remove_leftovers() {
     let Some(hierarchies) = Hierarchies::read() else { return };
     let parents = ["pids", "memory"].iter().flat_map(|controller| hierarchies.parents_for(controller));
     for entry in parents.flat_map(fs::read_dir).flatten().flatten() {
         let name = entry.file_name();
         let helper = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
-        // One that lives may be about to move into its group. One in use would not be removed anyway.
+        // A running helper may be about to enter its group. A group in use cannot be removed anyway.
         if helper.is_some_and(|helper| !Path::new("/proc").join(helper.to_string()).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-/// The name is this process's own: one that is there already was left by an earlier process with the same number.
+/// The name contains our process id: an existing folder was left by an earlier process with the same id.
 fn make_folder(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -149,7 +149,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// `None` for a file that is not there, else whether it took the value.
+/// `None` if the file does not exist, else whether it accepted the value.
 fn write_if_there(file: &Path, value: &str) -> Option<bool> {
     match File::options().write(true).open(file) {
         Ok(file) => Some(write_once(file.as_fd(), value).is_ok()),
@@ -158,7 +158,7 @@ fn write_if_there(file: &Path, value: &str) -> Option<bool> {
     }
 }
 
-/// The kernel takes a value whole or not at all.
+/// The kernel accepts a value as a whole or not at all.
 fn write_once(file: BorrowedFd<'_>, value: &str) -> io::Result<()> {
     rustix::io::retry_on_intr(|| rustix::io::write(file, value.as_bytes()))?;
     Ok(())
@@ -177,15 +177,15 @@ fn open_door(folder: &Path) -> Option<Door> {
 mod tests {
     use super::*;
 
-    /// Does nothing where this user may not make groups.
+    /// No effect if this user may not create groups.
     #[test]
-    fn what_a_killed_helper_left_is_taken_away() {
+    fn leftovers_of_a_killed_helper_are_removed() {
         let parent = Hierarchies::read().and_then(|known| known.parents_for("pids").into_iter().next());
         let Some(parent) = parent.filter(|parent| can_make_groups(parent)) else { return };
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         ended.wait().unwrap();
         let left = parent.join(format!("{PREFIX}{}", ended.id()));
-        // The first process of all lives.
+        // Process 1 is running.
         let used = parent.join(format!("{PREFIX}1"));
         for folder in [&left, &used] {
             make_folder(folder).unwrap();
@@ -201,9 +201,9 @@ mod tests {
         fs::create_dir(&folder).and_then(|()| fs::remove_dir(&folder)).is_ok()
     }
 
-    /// Does nothing where there is no new hierarchy, or where this user may not make groups in it.
+    /// No effect without the new hierarchy, or if this user may not create groups in it.
     #[test]
-    fn a_process_can_be_born_inside() {
+    fn a_process_can_be_created_inside() {
         let name = format!("oarlock-born-{}", std::process::id());
         let place = Hierarchies::read().and_then(|known| known.place_of("").map(|place| place.join(&name)));
         let Some(folder) = place.filter(|folder| fs::create_dir(folder).is_ok()) else { return };

@@ -1,4 +1,4 @@
-//! The last steps before the command itself, in the process that becomes it.
+//! The last steps before the `exec` of the command.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -17,11 +17,11 @@ use super::wire::{self, StartFailure, StartStage};
 use super::{privileges, report, seccomp, supervise, sys};
 use crate::{Confinement, Strength};
 
-/// Where programs are looked for when the environment does not say.
+/// The search path if the environment has none.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Becomes the command. A failure goes into `report`, which closes by itself when the command begins. With a supervisor
-/// that is to make its connections, `handover` leads to it.
+/// Executes the command. A failure is written to `report`, which closes on success. `handover` leads to the supervisor,
+/// if there is one.
 pub(crate) fn become_command(
     request: &HelperRequest,
     rules: Option<&LandlockRules>,
@@ -57,14 +57,14 @@ fn prepare(
     limits.apply()?;
     if let Some(user) = &request.user {
         privileges::become_command_user(user)?;
-        // Forgotten by the kernel when the process becomes another user.
+        // The kernel clears it when the process changes its user.
         sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
             .at(StartStage::Exec, "be told of a death")?;
     }
     rustix::process::chdir(&order.cwd)
         .at(StartStage::Directory, &format!("enter {}", order.cwd.display()))?;
     let (Some(confinement), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
-    // Inside namespaces this has been done before the fork, but for what the supervisor needs.
+    // With namespaces this was done before the fork, except for what the supervisor needs.
     let privileged = confinement.strength == Strength::LandlockOnly || handover.is_some();
     if privileged && request.has(SandboxLayer::Privileges) {
         privileges::drop_all()?;
@@ -72,7 +72,7 @@ fn prepare(
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(StartStage::Privileges, "refuse new privileges")?;
     let duties = Duties::of(request, confinement);
     if request.has(SandboxLayer::Landlock) {
-        // The supervisor has bound itself, and with it this process, to the other rules.
+        // The supervisor has applied the other rules to itself, and so to this process.
         landlock::enforce(rules, if duties.names { LandlockPart::Supervised } else { LandlockPart::All })?;
     }
     if request.has(SandboxLayer::Seccomp) {
@@ -85,7 +85,7 @@ fn prepare(
     Ok(())
 }
 
-/// Without a process namespace nobody could tell who listens at a local socket.
+/// Without a process namespace the listener of a Unix socket cannot be identified.
 fn network(confinement: &Confinement, supervised: bool) -> NetworkFilter {
     match (confinement.network, supervised) {
         (false, _) => NetworkFilter::None,
@@ -94,14 +94,14 @@ fn network(confinement: &Confinement, supervised: bool) -> NetworkFilter {
     }
 }
 
-/// Puts files with pinned contents where the command line names them.
+/// Moves pinned files to the descriptors that the command line names.
 fn place_pinned(count: u32) -> Result<(), StartFailure> {
     for number in 0..count.cast_signed() {
         let file =
             sys::inherited(wire::PINNED_FD + number).at(StartStage::Order, "take over a pinned file")?;
         let placed = rustix::io::fcntl_dupfd_cloexec(&file, wire::PINNED_AT + number)
             .at(StartStage::Exec, "place a pinned file")?;
-        // The command's own children read it.
+        // The command's children read it too.
         rustix::io::fcntl_setfd(&placed, rustix::io::FdFlags::empty())
             .at(StartStage::Exec, "pass on a pinned file")?;
         if std::os::fd::IntoRawFd::into_raw_fd(placed) != wire::PINNED_AT + number {
@@ -111,7 +111,7 @@ fn place_pinned(count: u32) -> Result<(), StartFailure> {
     Ok(())
 }
 
-/// The Landlock rules within a new root, which shows nothing but what may be read.
+/// The Landlock rules inside a new root, which contains only what may be read.
 pub(crate) fn landlock_rules<'a>(
     confinement: &Confinement,
     writable: impl Iterator<Item = &'a Path>,
@@ -146,10 +146,10 @@ fn try_execute(request: &HelperRequest) -> Result<StartFailure, StartFailure> {
         let program =
             CString::new(candidate.as_os_str().as_bytes()).at(StartStage::Exec, "name the program")?;
         let tried = exec_or_shell(&program, &argv, &env);
-        // One that may not be run does not keep a later one from being run, but it is the better explanation.
+        // Continues the search, but keeps this error as the better explanation.
         match tried.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => {}
-            // A folder that this user cannot look into has nothing to run.
+            // A folder that this user cannot access has nothing to run.
             Some(libc::EACCES) if is_out_of_sight(&candidate) => {}
             Some(libc::EACCES) => error = tried,
             _ => {
@@ -165,7 +165,7 @@ fn is_out_of_sight(program: &Path) -> bool {
     std::fs::symlink_metadata(program).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Where a program may be: the path itself if it is one, else every folder of the search path.
+/// The candidates for a program: the path itself, or its name in every folder of the search path.
 fn candidates(name: &str, path: &str) -> Vec<PathBuf> {
     if name.is_empty() || name.contains('/') {
         return vec![PathBuf::from(name)];
@@ -175,7 +175,7 @@ fn candidates(name: &str, path: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A script without a first line that names its interpreter is run by the shell, as shells do.
+/// A script without an interpreter line is run by the shell, as shells do.
 fn exec_or_shell(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
     let env: Vec<_> = env.iter().map(CString::as_c_str).collect();
     let words: Vec<_> = argv.iter().map(CString::as_c_str).collect();

@@ -1,4 +1,4 @@
-//! Turning an error of the operating system into what the server is told.
+//! Converts system errors to reports for the server.
 
 use std::fmt::Display;
 

@@ -1,11 +1,11 @@
-//! Which cgroup hierarchies there are, and where this process stands in them.
+//! The cgroup hierarchies, and this process's position in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where this process stands in each hierarchy.
 pub(super) struct Hierarchies {
-    /// Controllers ("" for the new hierarchy) and the folder in which this process is.
+    /// Controllers ("" for the new hierarchy) and this process's folder.
     places: Vec<(String, PathBuf)>,
 }
 
@@ -34,14 +34,14 @@ impl Hierarchies {
         old.or_else(new).map(|(_, place)| place.as_path())
     }
 
-    /// Folders in which a group with this controller could be made, the nearest first.
+    /// Folders in which a group with this controller could be created, nearest first.
     pub(super) fn parents_for(&self, controller: &str) -> Vec<PathBuf> {
         let mut parents = Vec::new();
         for (controllers, place) in &self.places {
             if controllers.split(',').any(|known| known == controller) {
                 parents.push(place.clone());
             } else if controllers.is_empty() {
-                // There a group that has processes cannot have limited groups below it, but its parent may.
+                // There, a group with processes cannot have limited subgroups, but its parent may.
                 parents.extend(
                     place.ancestors().take(2).filter(|at| hands_down(at, controller)).map(Path::to_owned),
                 );
@@ -61,7 +61,7 @@ struct CgroupMount {
     at: PathBuf,
 }
 
-/// The mount of a hierarchy, from one line of the table of mounts.
+/// The mount of a hierarchy, from one line of the mount table.
 fn mount_of(line: &str, controllers: &str) -> Option<CgroupMount> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
@@ -89,7 +89,7 @@ mod tests {
 42 30 0:37 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw";
 
     #[test]
-    fn finds_where_it_stands_in_old_and_new_hierarchies() {
+    fn finds_its_position_in_old_and_new_hierarchies() {
         let found = Hierarchies::parse(MOUNTS, "8:pids:/a/b\n4:memory:/box/c\n0::/d\n3:cpu:/x");
         let expected: [(&str, &str); 3] = [
             ("pids", "/sys/fs/cgroup/pids/a/b"),

@@ -1,5 +1,5 @@
 //! The first process inside the namespaces. It builds the sandbox around itself, starts the command, and waits for it;
-//! when it ends, the kernel ends everything else in there.
+//! when it ends, the kernel ends everything else inside.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,32 +24,32 @@ use super::wire::{StartFailure, StartStage};
 use super::{masks, report, wait as waiting};
 use crate::Confinement;
 
-/// The decisions that were made outside.
+/// Prepared outside.
 pub(super) struct Inside<'a> {
     pub(super) request: &'a HelperRequest,
     pub(super) confinement: &'a Confinement,
     pub(super) plan: &'a MountPlan,
     pub(super) group: &'a Group,
-    /// Before the namespace made a stranger of it.
+    /// The user before the namespace changed it.
     pub(super) user: User,
-    /// Where to wait until the helper has mapped users, if it does.
+    /// Becomes readable when the helper has mapped users, if it does.
     pub(super) mapped: Option<&'a OwnedFd>,
     pub(super) limits: ProcessLimits,
-    /// Local sockets outside that the command may connect to.
+    /// Unix sockets outside that the command may connect to.
     pub(super) granted: Granted,
 }
 
-/// `report` takes how the start went, `end` what the command ended with.
+/// `report` gets the result of the start, `end` the command's exit.
 pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
     let started = die_with_helper(&report).and_then(|()| build(&inside, &report));
     let mut report = File::from(report);
-    // Before the command runs: it could take away the folders that these names are found by.
+    // Before the command runs: it could remove the folders by which these names are found.
     let withheld = if duties(&inside).names { WithheldName::find(inside.confinement) } else { &[] };
     let started = started.and_then(|proc| start(&inside, &proc, &mut report));
     match started {
         Ok((command, handover)) => {
             drop(report);
-            // Whoever reads the command's output must see its end as soon as the command closes it.
+            // A reader of the command's output must see its end as soon as the command closes it.
             let _ = sys::close_range(0, 2);
             let command = CommandProcess { pid: command, end: File::from(end) };
             match handover.and_then(|handover| supervise::take_over(&handover)) {
@@ -71,7 +71,7 @@ pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
 fn die_with_helper(report: &OwnedFd) -> Result<(), StartFailure> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
         .at(StartStage::Namespaces, "be told of a death")?;
-    // It may have died before that. Then nobody reads what is reported.
+    // The helper may have died already. Then no one reads the report.
     if waiting::has_reader(report) { Ok(()) } else { sys::exit(1) }
 }
 
@@ -85,19 +85,19 @@ fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, StartFailure
     }
     if request.has(SandboxLayer::Privileges) {
         inside.user.step_down(&proc)?;
-        // Forgotten by the kernel when the process becomes another user.
+        // The kernel clears it when the process changes its user.
         die_with_helper(report)?;
         if duties(inside).any() { privileges::drop_for_supervisor()? } else { privileges::drop_all()? }
     }
-    // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
-    // looked at cannot write its own maps either.
+    // Hides this process's memory and descriptors from the command. Not earlier: a hidden process cannot write its own
+    // user maps.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(StartStage::Privileges, "be closed to others")?;
     Ok(proc)
 }
 
 fn mount(inside: &Inside<'_>) -> Result<(), StartFailure> {
     let Inside { request, confinement, plan, .. } = inside;
-    // Files made here are for a command that may be another user.
+    // Files created here are for a command that may be another user.
     let mask = umask(Mode::from_raw_mode(0o022));
     let devices = Devices::open(request.order.terminal)?;
     let proc = masks::fresh(request)?;
@@ -120,7 +120,7 @@ fn duties(inside: &Inside<'_>) -> Duties {
     Duties::of(inside.request, inside.confinement)
 }
 
-/// Gives the command's process, and where it hands over what its supervisor is to listen to.
+/// Returns the command's process, and the descriptor on which its supervisor gets the listener.
 fn start(
     inside: &Inside<'_>,
     proc: &HostProc,
@@ -129,7 +129,7 @@ fn start(
     let rules = landlock_rules(inside.confinement, inside.plan.writable());
     let duties = duties(inside);
     if duties.names && inside.request.has(SandboxLayer::Landlock) {
-        // The supervisor acts for the command, so it acts under the same rules.
+        // The supervisor acts for the command, so the same rules apply to it.
         sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(StartStage::Privileges, "refuse new privileges")?;
         landlock::enforce(&rules, LandlockPart::Access)?;
     }
@@ -141,14 +141,14 @@ fn start(
     let (sender, receiver) = handover.unzip();
     match sys::fork_with(0).at(StartStage::Exec, "start a process")? {
         Forked::Child => {
-            report::tell_pid(report, &proc.0);
+            report::report_pid(report, &proc.0);
             become_command(inside.request, Some(&rules), inside.limits, report, sender.as_ref())
         }
         Forked::Parent { child } => Ok((child, receiver)),
     }
 }
 
-/// The command, and where its end is told.
+/// The command, and where its end is reported.
 struct CommandProcess {
     pid: i32,
     end: File,
@@ -161,7 +161,7 @@ impl CommandProcess {
         }
     }
 
-    /// Takes leave of everything that has ended; of the command, with the end of everything.
+    /// Reaps everything that has ended; the command's end ends everything.
     fn reap(&mut self, options: WaitOptions) {
         loop {
             match wait(options) {
@@ -170,7 +170,7 @@ impl CommandProcess {
                     sys::exit(0)
                 }
                 Ok(None) => return,
-                // An orphan of the command's.
+                // An orphan of the command.
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Err(_) => sys::exit(1),
             }

@@ -1,4 +1,4 @@
-//! The second layer, from the kernel's own access rules: it holds where a mount would have been forgotten.
+//! The second layer, the kernel's own access rules: it protects even where a mount was forgotten.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::failure::At;
 use super::sys;
 use super::wire::{StartFailure, StartStage};
 
-/// The first version that knows about truncating files, without which it is no barrier by itself.
+/// The first version with rules for truncating files, without which it is no sufficient barrier.
 const ENOUGH_ALONE: i32 = 3;
 
-/// The first version that keeps signals and local sockets apart.
+/// The first version that restricts signals and Unix sockets.
 const SCOPES: i32 = 6;
 
 /// The paths and the access that is allowed to each.
 pub(crate) struct LandlockRules {
     pub(crate) readable: Vec<PathBuf>,
-    /// Folders whose names may be listed, and those of all folders below.
+    /// Folders that may be listed, recursively.
     pub(crate) listable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) network: bool,
@@ -33,25 +33,24 @@ pub(crate) fn version() -> i32 {
     sys::landlock_version()
 }
 
-/// Whether it can stand without namespaces.
+/// Whether it suffices without namespaces.
 pub(crate) fn is_enough_alone() -> bool {
     version() >= ENOUGH_ALONE
 }
 
-/// The part of the rules that is enforced. The supervisor is bound to the same files as its command, but must stay out
-/// of its reach.
+/// The enforced part of the rules. The supervisor has the same file rules as its command, but must stay out of its
+/// reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LandlockPart {
     All,
     /// Files and network.
     Access,
-    /// Signals, local sockets without a file, and no new names: those are left to the supervisor.
+    /// Signals, abstract Unix sockets, and creating names, which only the supervisor may do.
     Supervised,
 }
 
-/// The access that a command with a supervisor is refused everywhere. The supervisor makes these names from its own
-/// copy of the path, so the kernel refuses a path that was changed after the supervisor looked at it. Sockets are
-/// missing here: a command binds them itself.
+/// Access that a supervised command is refused everywhere. The supervisor creates these names from its own copy of the
+/// path, so changing the path after its check has no effect. Sockets are missing here: a command binds them itself.
 fn left_to_supervisor() -> BitFlags<AccessFs> {
     AccessFs::MakeReg
         | AccessFs::MakeDir
@@ -61,7 +60,7 @@ fn left_to_supervisor() -> BitFlags<AccessFs> {
         | AccessFs::MakeBlock
 }
 
-/// Binds this process and all it starts, to everything that the running kernel can enforce.
+/// Restricts this process and all it starts, as far as the running kernel supports.
 pub(crate) fn enforce(rules: &LandlockRules, part: LandlockPart) -> Result<(), StartFailure> {
     let version = version();
     let Some(abi) = known(version) else {
@@ -126,7 +125,7 @@ fn restrict(
     Ok(ruleset.restrict_self()?.ruleset)
 }
 
-/// A path that is not there, or not to be opened, needs no rule: nothing can be done with it anyway.
+/// A path that does not exist or cannot be opened needs no rule.
 fn allow(
     ruleset: RulesetCreated,
     path: &Path,
@@ -138,7 +137,7 @@ fn allow(
     ruleset.add_rule(PathBeneath::new(opened, access))
 }
 
-/// A terminal may come from a `/dev` that is not in sight, and scripts open it again by `/dev/stderr`.
+/// The terminal may come from a `/dev` that is not visible, and scripts open it again as `/dev/stderr`.
 fn allow_terminal(
     ruleset: RulesetCreated,
     stdio: BorrowedFd<'_>,

@@ -1,5 +1,5 @@
-//! The Landlock rules when there is no other layer. It can only allow, never take away: what is hidden stays closed
-//! because everything around it is allowed piece by piece. Where that is not possible, the command is refused.
+//! The Landlock rules without another layer. Rules can only allow: hidden paths stay closed because everything around
+//! them is allowed individually. If that is not possible, the command is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::mount::PLATFORM;
 use super::wire::{StartFailure, StartStage};
 use crate::{Confinement, ReadAccess};
 
-/// Each costs the kernel a little at every start.
+/// Each rule makes the start slower.
 const MOST_RULES: usize = 4_096;
 
-/// `roots` are the writable ones, without links.
+/// `roots` are the writable ones, resolved.
 pub(crate) fn rules(confinement: &Confinement, roots: &[PathBuf]) -> Result<LandlockRules, StartFailure> {
     if let (true, Some(port)) = (confinement.network, confinement.closed_ports.first()) {
         return Err(refusal(&format!("keep a command with network from port {port} of this server")));
@@ -39,12 +39,11 @@ pub(crate) fn rules(confinement: &Confinement, roots: &[PathBuf]) -> Result<Land
         ReadAccess::Exactly(paths) => paths.clone(),
     };
     let readable = around(&asked, &hidden)?;
-    // The names in a folder are seen also where its files are not: there is no rule for one folder without what is
-    // below.
+    // Names in a folder stay visible even where its files are not: there is no rule for a folder without its contents.
     Ok(LandlockRules { readable, listable: asked, writable, network: confinement.network })
 }
 
-/// The same paths without what is hidden in them.
+/// The same paths without their hidden parts.
 fn around(asked: &[PathBuf], hidden: &HiddenPaths) -> Result<Vec<PathBuf>, StartFailure> {
     let covers: Vec<(&Path, Cover)> = hidden.covers().collect();
     let mut open: Vec<PathBuf> = asked.iter().filter_map(|path| path.canonicalize().ok()).collect();
@@ -55,7 +54,7 @@ fn around(asked: &[PathBuf], hidden: &HiddenPaths) -> Result<Vec<PathBuf>, Start
         }
         if covers.iter().any(|(cover, _)| cover.starts_with(&path)) {
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-            // A link needs no rule: the kernel looks at where it leads.
+            // A link needs no rule: the kernel checks its target.
             let is_link = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
             open.extend(entries.filter(|entry| !is_link(entry)).map(|entry| entry.path()));
         } else {

@@ -1,4 +1,4 @@
-//! Starting a helper and waiting for it, without an async runtime: for the self-test, and for tests of the sandbox.
+//! Starts a helper and waits for it without an async runtime: for the self-test and for sandbox tests.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -39,14 +39,14 @@ pub fn launch(order: &[u8], stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::R
 }
 
 impl LaunchedHelper {
-    /// The next line about the command. `None` when there is nothing more to say.
+    /// The next status line. `None` at the end.
     pub fn next_status(&mut self) -> Option<HelperStatus> {
         let mut line = String::new();
         self.status.read_line(&mut line).ok().filter(|length| *length > 0)?;
         serde_json::from_str(&line).ok()
     }
 
-    /// How it ended, or why it never began.
+    /// Its exit, or why it did not start.
     pub fn end(&mut self) -> Option<HelperStatus> {
         loop {
             match self.next_status()? {
@@ -56,7 +56,7 @@ impl LaunchedHelper {
         }
     }
 
-    /// Tells the helper to kill everything, as the death of the server does.
+    /// Tells the helper to kill everything, like the death of the server does.
     pub fn close_control(&mut self) {
         self.control = None;
     }
@@ -74,11 +74,11 @@ fn pipe_pair() -> io::Result<(File, File)> {
     Ok((File::from(read), File::from(write)))
 }
 
-/// Gives the new process these descriptors under fixed numbers.
+/// Passes these descriptors under fixed numbers.
 #[expect(unsafe_code, reason = "descriptors under fixed numbers have no safe interface")]
 fn pass(command: &mut Command, passed: [(RawFd, RawFd); 3]) {
     let place = move || -> io::Result<()> {
-        // Out of the way first: one may already have the number that another is to get.
+        // Duplicated first: one may have the number that another is to get.
         let mut safe = [0; 3];
         for (i, (fd, _)) in passed.iter().enumerate() {
             // SAFETY: only numbers are passed, and the descriptors are open until the child was started.

@@ -1,4 +1,4 @@
-//! The order together with the layers that a test wants left out.
+//! The order, and the layers that a test leaves out.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::wire::{StartFailure, StartStage};
 use crate::Order;
 use crate::command_user::CommandUser;
 
-/// One layer of the sandbox. A test leaves it out to prove that its attempts notice.
+/// One layer of the sandbox. A test leaves it out to prove that its attempts would succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SandboxLayer {
@@ -18,37 +18,37 @@ pub enum SandboxLayer {
     IpcNamespace,
     Landlock,
     Seccomp,
-    /// Another user inside, and no capabilities.
+    /// Another user inside, without capabilities.
     Privileges,
-    /// A user that nobody else is, for a server that is root.
+    /// An unused user id, for a server that runs as root.
     OwnUser,
     ProtectedNames,
     HiddenPaths,
     /// Read-only parts of `/proc`.
     ProcMasks,
-    /// The supervisor that makes a command's connections when there is network.
+    /// The supervisor that makes a command's connections if there is network.
     Connections,
-    /// The supervisor that makes folders, links and other names for a command.
+    /// The supervisor that creates folders, links and other names for a command.
     Names,
 }
 
-/// The message that the helper reads: an order, and in test builds the layers to leave out.
+/// The helper's input: an order, and in test builds the layers to leave out.
 #[derive(Debug, Deserialize)]
 pub(crate) struct HelperRequest {
     #[serde(flatten)]
     pub(crate) order: Order,
-    /// The limit on open files that the server was started with, where it has another one now.
+    /// The original limit of open files, if the server has raised it.
     #[serde(default)]
     pub(crate) open_files: Option<u64>,
     #[serde(default)]
     without: Vec<SandboxLayer>,
-    /// How many files with pinned contents the command gets.
+    /// The number of files with pinned contents.
     #[serde(default)]
     pub(crate) pinned: u32,
-    /// Whether a mapping of users follows them.
+    /// Whether a user mapping follows them.
     #[serde(default)]
     pub(crate) mapping: bool,
-    /// Whom a command without a sandbox becomes, if not this process's own user.
+    /// The user of a command without a sandbox, if not this process's own.
     #[serde(default)]
     pub(crate) user: Option<CommandUser>,
 }
@@ -60,7 +60,7 @@ impl HelperRequest {
             let home = user.home.display().to_string();
             request.order.env.entry("HOME".to_owned()).and_modify(|own| *own = home);
         }
-        // A released build has no way to be weaker than asked.
+        // A release build cannot be weakened.
         if !request.without.is_empty() && !cfg!(debug_assertions) {
             return Err(StartFailure::new(StartStage::Order, "leaving out a layer is for tests only"));
         }

@@ -1,4 +1,4 @@
-//! The limits of a command where no cgroup keeps count.
+//! The limits of a command without a cgroup.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use super::failure::At;
 use super::sys::{self, ResourceLimit};
 use super::wire::{StartFailure, StartStage};
 
-/// Limits of the process itself, inherited by all it starts.
+/// Process limits, inherited by all children.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProcessLimits {
     pub(crate) processes: Option<u64>,
@@ -27,7 +27,7 @@ impl ProcessLimits {
     }
 }
 
-/// How many threads this user runs on the whole machine: outside of a user namespace, that is what the kernel counts.
+/// The number of this user's threads on the machine, which is what the kernel limits outside a user namespace.
 pub(crate) fn running_threads() -> u64 {
     let user = rustix::process::getuid().as_raw();
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };

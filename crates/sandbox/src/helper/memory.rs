@@ -1,27 +1,27 @@
-//! How much memory a command may have when nobody says: most of what there is, so that one that runs away is ended
-//! before everything else on the machine, or in the container, has to make room for it.
+//! The default memory limit of a command: most of the available memory, so that a runaway command is killed before
+//! everything else on the machine or in the container.
 
 use std::fs;
 use std::path::Path;
 
-/// Where a cgroup says how much it may have, in new hierarchies and in old ones.
+/// A cgroup's limit, in new and old hierarchies.
 pub(crate) const LIMIT_FILES: [&str; 2] = ["memory.max", "memory.limit_in_bytes"];
 
-/// In hundredths.
+/// In per cent.
 const SHARE: u64 = 80;
 
-/// Most of what a process in this cgroup can have at all.
+/// Most of the memory that a process in this cgroup can have.
 pub(crate) fn most(group: &Path) -> Option<u64> {
     let system = rustix::system::sysinfo();
     let machine = u64::from(system.mem_unit).checked_mul(system.totalram)?;
-    // Above the first folder that says nothing is the root of the hierarchy.
+    // The first folder without a limit file is above the root of the hierarchy.
     let texts = group
         .ancestors()
         .map_while(|folder| LIMIT_FILES.iter().find_map(|file| fs::read_to_string(folder.join(file)).ok()));
     Some(share(machine, texts))
 }
 
-/// "max", and numbers above what the machine has, mean that there is no limit.
+/// "max", and values above the machine's memory, mean no limit.
 fn share(machine: u64, limits: impl Iterator<Item = String>) -> u64 {
     let least = limits.filter_map(|text| text.trim().parse().ok()).fold(machine, u64::min);
     least / 100 * SHARE

@@ -1,7 +1,7 @@
-//! The helper process: this same executable, started again under another name, which builds the sandbox around one
-//! command, starts it, and sees to it that nothing of it is left afterwards.
+//! The helper process: this executable, started under another name. It builds the sandbox around one command, starts
+//! it, and ends all its processes afterwards.
 //!
-//! It is entered before `main`, so that any program that links this crate can start commands, tests included.
+//! It is entered before `main`, so that any program that links this crate can start commands, including tests.
 
 mod bpf;
 pub(crate) mod cgroup;
@@ -50,9 +50,9 @@ type EnterFn = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
 #[unsafe(link_section = ".init_array")]
 static ENTER: EnterFn = enter;
 
-/// The program to execute to get a helper; its first argument is to be [`wire::NAME`].
+/// The program to execute as a helper; its first argument must be [`wire::NAME`].
 ///
-/// Asking for it is also what links the helper into the program.
+/// Calling this also links the helper into the program.
 pub(crate) fn program() -> &'static str {
     std::hint::black_box(&raw const ENTER);
     "/proc/self/exe"
@@ -92,22 +92,22 @@ fn is_called(words: &[&str], _argc: c_int, _argv: *const *const c_char) -> bool 
 fn run() -> ! {
     sys::default_signals();
     sys::ignore_signal(libc::SIGPIPE);
-    // Everything that is said about the command goes here; without it there is nobody to tell.
+    // The status channel; without it there is no one to report to.
     let Ok(status) = sys::inherited(wire::STATUS_FD) else { sys::exit(1) };
     let mut status = StatusPipe(File::from(status));
     match prepare().and_then(|(request, inherited)| watch_over(&request, inherited, &mut status)) {
         Ok(Some(end)) => status.tell(&end),
-        // The one that watched has told it.
+        // The watching process has reported it.
         Ok(None) => {}
         Err(failure) => status.tell(&HelperStatus::Failed(failure)),
     }
     sys::exit(0)
 }
 
-/// The descriptors that came from the server by number.
+/// The descriptors that the server passed by number.
 struct Inherited {
     control: OwnedFd,
-    /// See `own_files`. Only from a server that is root.
+    /// See `own_files`. Only from a server that runs as root.
     mapping: Option<OwnedFd>,
 }
 
@@ -126,10 +126,9 @@ fn prepare() -> Result<(HelperRequest, Inherited), StartFailure> {
     if let Some(limit) = request.open_files {
         crate::open_files::set(limit).at(StartStage::Limits, "limit open files")?;
     }
-    // When memory runs out, a command goes before the server. Not being able to say so is no reason not to run it.
+    // When memory runs out, commands are killed before the server. A failure to set this is ignored.
     let _ = std::fs::write("/proc/self/oom_score_adj", "800");
-    // The terminal of whoever started the server must not be able to signal the helper. Fails only for a leader,
-    // which is as good.
+    // The server's terminal must not be able to signal the helper. Fails only for a session leader, which is fine too.
     let _ = rustix::process::setsid();
     Ok((request, Inherited { control, mapping }))
 }
@@ -147,14 +146,14 @@ fn watch_over(
     }
 }
 
-/// Where the server learns how the command fares.
+/// Reports the command's state to the server.
 struct StatusPipe(File);
 
 impl StatusPipe {
     fn tell(&mut self, status: &HelperStatus) {
         if let Ok(mut line) = serde_json::to_vec(status) {
             line.push(b'\n');
-            // A server that is gone cannot be told, and needs not be.
+            // The server may have ended.
             let _ = self.0.write_all(&line);
         }
     }

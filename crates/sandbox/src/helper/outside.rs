@@ -1,5 +1,5 @@
-//! The helper's own part when namespaces are used: it stays outside of them, so that it can take away afterwards what
-//! had to be put into the real file system, and it kills the first process inside when the command is to end.
+//! The helper's own part with namespaces: it stays outside, so that it can remove afterwards what it had to put into
+//! the real file system, and it kills the first process inside to end the command.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,7 +24,7 @@ use super::wire::{HelperStatus, StartFailure, StartStage};
 use super::{StatusPipe, wait};
 use crate::Confinement;
 
-/// How long a killed process may take to be gone. Less than the server gives the helper.
+/// Time limit for killed processes to end. Shorter than the server's limit for the helper.
 const LONGEST_END: Duration = Duration::from_secs(5);
 
 pub(super) fn run(
@@ -40,7 +40,7 @@ pub(super) fn run(
         hidden: mounts && request.has(SandboxLayer::HiddenPaths),
     };
     let mut plan = MountPlan::make(confinement, &request.order.cwd, wanted, &Patience::new(control))?;
-    // Dropped, and thereby taken away, when all is over.
+    // Removed on drop, when everything has ended.
     let placeholders = plan.take_placeholders();
     let mut group = Group::make(&request.order.limits);
     let (reports, report) = pipe()?;
@@ -73,17 +73,17 @@ pub(super) fn run(
         Forked::Parent { child } => child,
     };
     drop((report, end, mapped));
-    // The mounts are the child's now.
+    // The mounts are used by the child.
     plan.own_files = None;
     if user.is_stranger {
         own_files::hand_over_streams(request.order.terminal, STRANGER, STRANGER);
-        // If it fails, the other side is told by the end of the pipe.
+        // On failure, the other side sees the end of the pipe.
         if own_files::write_command_maps(first, USER_FOR_ROOT).is_ok() {
             let _ = rustix::io::write(&tell_mapped, b"m");
         }
     }
     drop(tell_mapped);
-    // Whoever reads the command's output must see its end as soon as the command closes it.
+    // A reader of the command's output must see its end as soon as the command closes it.
     let _ = sys::close_range(0, 2);
     let outcome = watch(first, Reports::new(reports), &ended, control, status);
     kill_and_reap(first);
@@ -108,8 +108,8 @@ fn namespaces(request: &HelperRequest, confinement: &Confinement) -> i32 {
     flags
 }
 
-/// Inside a user namespace the kernel counts that namespace's processes alone, except those of root, where only a
-/// cgroup counts.
+/// Inside a user namespace the kernel counts only that namespace's processes, except root's, which only a cgroup
+/// limits.
 fn limits(request: &HelperRequest, group: &Group) -> ProcessLimits {
     let asked = &request.order.limits;
     ProcessLimits {
@@ -135,7 +135,7 @@ fn watch(
             tell_start(&mut reports, first, status)?;
         }
         if over {
-            // Everything inside is gone or going, so that what was said about the start ends in a moment.
+            // Everything inside has ended or is ending, so the start report ends soon.
             while reports.pipe().is_some() {
                 tell_start(&mut reports, first, status)?;
             }
@@ -157,20 +157,20 @@ fn tell_start(reports: &mut Reports, first: i32, status: &mut StatusPipe) -> Res
     }
 }
 
-/// When the first process of a namespace is gone, so is every other.
+/// When the first process of a namespace has ended, so have all others.
 fn kill_and_reap(first: i32) {
     let Some(first) = rustix::process::Pid::from_raw(first) else { return };
-    // Opened before the kill, while the number is surely its own.
+    // Opened before the kill, while the process id is certainly valid.
     let watched = rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty()).ok();
     let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
-    // A process that the kernel cannot end, such as one that waits for a dead file server, is nothing to wait for.
+    // A process that the kernel cannot end, such as one that waits for a dead file server, is not awaited.
     if watched.is_some() {
         wait::readable([watched.as_ref()], Some(LONGEST_END));
     }
     let _ = rustix::process::waitpid(Some(first), rustix::process::WaitOptions::NOHANG);
 }
 
-/// The status that the first process wrote at the command's end. Nothing, if it was killed before.
+/// The status that the first process wrote at the command's end; none if it was killed before.
 fn end_status(ended: OwnedFd) -> HelperStatus {
     let mut raw = [0; 4];
     match File::from(ended).read_exact(&mut raw) {

@@ -1,8 +1,7 @@
-//! Two processes that watch over a command without namespaces, so that one is left to clean up when the other is
-//! killed.
+//! Two processes that supervise a command without namespaces, so that one can clean up if the other is killed.
 //!
-//! The inner one starts the command and adopts its orphans. If the helper dies, it is told and ends everything. If it
-//! dies itself, what it had adopted falls to the helper, which ends it.
+//! The inner one starts the command and adopts its orphans. If the helper dies, the inner one is notified and ends
+//! everything. If the inner one dies, its processes are adopted by the helper, which ends them.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +15,7 @@ use super::sys::{self, Forked};
 use super::wire::{HelperStatus, StartFailure, StartStage};
 use super::{StatusPipe, sweep, wait, watch};
 
-/// `None` when the inner process has already told how it ended.
+/// `None` if the inner process has reported its end already.
 pub(super) fn run(
     request: &HelperRequest,
     control: &OwnedFd,
@@ -28,7 +27,7 @@ pub(super) fn run(
         .at(StartStage::Exec, "watch for signals")?;
     let inner = match sys::fork_with(0).at(StartStage::Exec, "start a process")? {
         Forked::Child => {
-            // Blocked since before the fork, so that it waits to be read.
+            // Blocked since before the fork, so that it stays pending until it is read.
             let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM.unsigned_abs().into());
             if getppid() != Some(helper) {
                 sys::exit(1);
@@ -39,14 +38,14 @@ pub(super) fn run(
         }
         Forked::Parent { child } => Pid::from_raw(child),
     };
-    // Whoever reads the command's output must see its end as soon as the command closes it.
+    // A reader of the command's output must see its end as soon as the command closes it.
     let _ = sys::close_range(0, 2);
     let told = wait_for(inner, &signals);
     sweep::kill_descendants(&signals);
     Ok((!told).then_some(HelperStatus::Signaled { signal: libc::SIGKILL }))
 }
 
-/// Whether it came to its own end. Meanwhile whatever the helper is told is passed on.
+/// Whether it ended by itself. Forwards the helper's signals meanwhile.
 fn wait_for(inner: Option<Pid>, signals: &OwnedFd) -> bool {
     let Some(inner) = inner else { return false };
     loop {

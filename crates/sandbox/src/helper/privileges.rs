@@ -1,4 +1,4 @@
-//! Becoming somebody who can do nothing special: another user number, no capabilities, and no way to get any.
+//! Drops privileges: another user id, no capabilities, and no way to gain any.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use super::sys;
 use super::wire::{StartFailure, StartStage};
 use crate::command_user::CommandUser;
 
-/// The user that the command appears to run as when the server is root.
+/// The apparent user of a command if the server runs as root.
 pub(crate) const USER_FOR_ROOT: u32 = 1000;
 
 /// The user and group of this process as seen from outside.
@@ -20,7 +20,7 @@ pub(crate) const USER_FOR_ROOT: u32 = 1000;
 pub(crate) struct User {
     uid: u32,
     gid: u32,
-    /// To the outside the command is nobody's user, and not the one that the server runs as.
+    /// To the outside the command has an unused user id, not the server's.
     pub(crate) is_stranger: bool,
 }
 
@@ -34,9 +34,9 @@ impl User {
         self.uid == 0
     }
 
-    /// Root of the new namespace while the sandbox is built: a terminal file system can be mounted by nobody else.
+    /// Root of the new namespace while the sandbox is built: only root can mount a terminal file system.
     ///
-    /// Only somebody outside can map more than one user; then `mapped` is where the word comes that it is done.
+    /// Only a process outside can map more than one user; then `mapped` signals when it is done.
     pub(crate) fn map_to_root(self, proc: &HostProc, mapped: Option<&OwnedFd>) -> Result<(), StartFailure> {
         if let Some(mapped) = mapped {
             let told = rustix::io::retry_on_intr(|| rustix::io::read(mapped, &mut [0_u8; 1]));
@@ -48,10 +48,10 @@ impl User {
         proc.write_maps(&format!("0 {} 1", self.uid), &format!("0 {} 1", self.gid))
     }
 
-    /// Then a namespace within, where there is no root.
+    /// Then a nested namespace without a root.
     ///
-    /// Files keep their owner: to the outside the command still is the user that the server runs as, unless that is
-    /// root. All that was built belongs to the namespace around this one, out of reach even for its capabilities.
+    /// Files keep their owner: to the outside the command is still the server's user, unless that is root. All mounts
+    /// belong to the outer namespace, out of reach even for the inner one's capabilities.
     pub(crate) fn step_down(self, proc: &HostProc) -> Result<(), StartFailure> {
         if self.is_stranger {
             return step_down_as_stranger(proc);
@@ -64,18 +64,18 @@ impl User {
 
 fn step_down_as_stranger(proc: &HostProc) -> Result<(), StartFailure> {
     let stage = StartStage::Namespaces;
-    // The capabilities of the namespace are kept until the one within is made, as without the change of user.
+    // Keeps the namespace's capabilities until the nested one exists, despite the change of user.
     sys::prctl(libc::PR_SET_SECUREBITS, libc::SECBIT_NO_SETUID_FIXUP.unsigned_abs().into())
         .at(stage, "keep capabilities")?;
     sys::become_user(USER_FOR_ROOT).at(stage, "become another user")?;
-    // A process that became another user cannot write its own maps otherwise.
+    // A process that changed its user cannot write its own maps otherwise.
     sys::prctl(libc::PR_SET_DUMPABLE, 1).at(stage, "be open to itself")?;
     sys::unshare(libc::CLONE_NEWUSER).at(stage, "make the inner user namespace")?;
     let map = format!("{USER_FOR_ROOT} {USER_FOR_ROOT} 1");
     proc.write_maps(&map, &map)
 }
 
-/// The `/proc` that this process started with, which stays usable when it is no longer in sight.
+/// The original `/proc`, usable even when it is no longer visible.
 pub(crate) struct HostProc(pub(crate) OwnedFd);
 
 impl HostProc {
@@ -98,26 +98,26 @@ impl HostProc {
     }
 }
 
-/// Another user of this machine, for good: no program that would run as root helps it back.
+/// Becomes another user permanently: no setuid program helps it back.
 pub(crate) fn become_command_user(user: &CommandUser) -> Result<(), StartFailure> {
     sys::become_user_of_group(user.id, user.group)
         .at(StartStage::Privileges, "become the user of commands")?;
     drop_all()
 }
 
-/// From here on, neither this process nor anything it executes has a capability or can gain one.
+/// From now on, neither this process nor anything it executes has a capability or can gain one.
 pub(crate) fn drop_all() -> Result<(), StartFailure> {
     refuse_new()?;
     sys::clear_capabilities().at(StartStage::Privileges, "drop capabilities")
 }
 
-/// The same for the supervisor of a command, which must be able to look into its processes.
+/// The same for the supervisor of a command, which must be able to read the command's processes.
 pub(crate) fn drop_for_supervisor() -> Result<(), StartFailure> {
     refuse_new()?;
     calls::keep_looking_into_processes().at(StartStage::Privileges, "drop capabilities")
 }
 
-/// No capability can be gained from here on.
+/// No capability can be gained from now on.
 fn refuse_new() -> Result<(), StartFailure> {
     const SECUREBITS: i32 = libc::SECBIT_NOROOT
         | libc::SECBIT_NOROOT_LOCKED
@@ -128,12 +128,12 @@ fn refuse_new() -> Result<(), StartFailure> {
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(stage, "refuse new privileges")?;
     sys::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.unsigned_abs().into())
         .at(stage, "clear ambient capabilities")?;
-    // Both need a capability, which a process outside of a user namespace may not have. Then there is also nothing
-    // to lose: its permitted set is empty.
+    // Both need a capability, which a process outside a user namespace may not have. Then there is nothing to drop: its
+    // permitted set is empty.
     let may_drop = sys::prctl(libc::PR_SET_SECUREBITS, SECUREBITS.unsigned_abs().into()).is_ok();
     for capability in 0..64 {
         match sys::prctl(libc::PR_CAPBSET_DROP, capability) {
-            // Past the last capability that this kernel knows.
+            // Past the last capability of this kernel.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
             Err(error) if may_drop => return Err(error).at(stage, "empty the bounding set"),
             _ => {}

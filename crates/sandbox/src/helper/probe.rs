@@ -1,4 +1,4 @@
-//! Attempts to get out, made from inside the sandbox by this same program: what the self-test believes is what happened.
+//! Escape attempts made from inside the sandbox by this same program: the self-test relies on what really happened.
 
 pub(super) mod separation;
 
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::sys;
 
-/// The second argument, after [`SELF`], of a process that is to try.
+/// The second argument, after [`SELF`], of a probing process.
 pub(crate) const NAME: &str = "oarlock-sandbox-probe";
-/// The same, of one that is to try to get at the process that started it.
+/// The second argument of a process that attempts to reach its parent.
 pub(crate) const SEPARATION: &str = "oarlock-separation-probe";
-/// Its variables: the number of that process, and that process's home.
+/// Its variables: that process's id and home.
 pub(crate) const TARGET: &str = "OARLOCK_PROBE_TARGET";
 pub(crate) const TARGET_HOME: &str = "OARLOCK_PROBE_HOME";
-/// How the command that becomes the probe is called: the program it already is.
+/// The path by which the command executes the program it already is.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
-/// One attempt, and how it was stopped, if it was.
+/// One attempt, and what stopped it, if anything.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EscapeAttempt {
     pub(crate) layer: String,
@@ -30,8 +30,7 @@ pub(crate) struct EscapeAttempt {
     pub(crate) detail: String,
 }
 
-/// Prints all attempts as one line of JSON and ends. The working directory is writable; next to it is a file that is
-/// not.
+/// Prints all attempts as one line of JSON and ends. The working directory is writable; a file next to it is not.
 pub(super) fn run() -> ! {
     let attempts = [
         files(),
@@ -63,14 +62,14 @@ fn writable(path: impl AsRef<Path>) -> io::Result<fs::File> {
 }
 
 fn files() -> EscapeAttempt {
-    // A sandbox that lets nothing be written at all would be no use either.
+    // A sandbox that allows no writes at all would be useless.
     match fs::write("inside", "x") {
         Ok(()) => stopped("files", "writing outside of the workspace", writable("../outside")),
         Err(error) => attempt("files", false, format!("the workspace cannot be written to: {error}")),
     }
 }
 
-/// In a namespace of its own, a process started second is number two.
+/// In a new namespace, the second process has id 2.
 fn processes() -> EscapeAttempt {
     let own = std::process::id();
     attempt("processes", own < 10, format!("the command is process {own}"))
@@ -92,13 +91,13 @@ fn privileges() -> EscapeAttempt {
     attempt("privileges", none && !user.is_root(), detail)
 }
 
-/// Whether it is somebody else than the server to the file system. The server is root of the namespace around this one.
+/// Whether the file system sees another user than the server, which is root of the outer namespace.
 fn is_stranger() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().nth(1).is_some_and(|outside| outside != "0")
 }
 
-/// From version 6 on it keeps signals from whoever is outside, such as the first process in the namespace.
+/// From version 6 on it blocks signals to processes outside its domain, such as the first process in the namespace.
 fn landlock() -> EscapeAttempt {
     let version = sys::landlock_version();
     if version < 6 {

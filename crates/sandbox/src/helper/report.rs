@@ -1,5 +1,5 @@
-//! The report of the process that becomes the command: its number, then nothing more when it has begun, or why
-//! it could not.
+//! The report of the process that becomes the command: its process id, then nothing more on success, or the reason of
+//! the failure.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use rustix::fs::readlinkat;
 
 use super::wire::StartFailure;
 
-/// How the start went.
+/// The result of the start.
 pub(super) enum StartReport {
     Started { pid: Option<u32> },
     Failed(StartFailure),
@@ -27,12 +27,12 @@ impl Reports {
         Self { pipe, text: Vec::new(), open: true }
     }
 
-    /// The pipe to wait for, as long as there is something to come.
+    /// The pipe to poll, as long as something may come.
     pub(super) fn pipe(&self) -> Option<&OwnedFd> {
         self.open.then_some(&self.pipe)
     }
 
-    /// Reads what is there. Says how it went once the other end is closed, and then never again.
+    /// Reads what is available. Returns the result once, when the other end is closed.
     pub(super) fn read(&mut self) -> Option<StartReport> {
         let mut piece = [0; 1024];
         match rustix::io::read(&self.pipe, &mut piece) {
@@ -53,8 +53,8 @@ impl Reports {
     }
 }
 
-/// Says which process this is, in the numbers of whoever mounted that `/proc`.
-pub(super) fn tell_pid(report: &mut File, proc: &OwnedFd) {
+/// Reports the process id, as numbered in that `/proc`.
+pub(super) fn report_pid(report: &mut File, proc: &OwnedFd) {
     if let Ok(name) = readlinkat(proc, "self", Vec::new()) {
         let _ = report.write_all(&[name.as_bytes(), b"\n"].concat());
     }

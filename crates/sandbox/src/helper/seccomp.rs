@@ -1,5 +1,5 @@
-//! Which system calls the command is refused. What most programs use stays allowed; what reaches into the kernel, into
-//! other processes or out of the sandbox does not.
+//! The system calls that a command is refused. Calls of ordinary programs stay allowed; those that reach into the
+//! kernel, other processes or out of the sandbox do not.
 
 use std::os::fd::OwnedFd;
 
@@ -10,7 +10,7 @@ use super::failure::At;
 use super::supervise::{calls, domains, names};
 use super::wire::{StartFailure, StartStage};
 
-/// Refused whatever the arguments.
+/// Refused with any arguments.
 const REFUSED: &[i64] = &[
     // Other processes' memory and descriptors.
     libc::SYS_kcmp,
@@ -19,7 +19,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
-    // Large kernel interfaces that programs can do without.
+    // Large kernel interfaces that programs rarely need.
     libc::SYS_add_key,
     libc::SYS_bpf,
     libc::SYS_fanotify_init,
@@ -82,7 +82,7 @@ const REFUSED: &[i64] = &[
     libc::SYS__sysctl,
 ];
 
-/// Newer than the C library's list; the same number everywhere.
+/// Newer than the C library's list; the same number on all architectures.
 const OPEN_TREE_ATTR: i64 = 467;
 
 const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
@@ -94,33 +94,33 @@ const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS;
 const NEW_TIME_NAMESPACE: i32 = 0x80;
 
-/// Requests that put words into a terminal's mouth, or load code to serve it.
+/// Requests that inject input into a terminal, or load code to serve it.
 const TERMINAL_REQUESTS: [u32; 4] = [0x5412, 0x541c, 0x541d, 0x5423];
 
-/// Makes a folder, or a copy of one, under a name of its own: `BTRFS_IOC_SUBVOL_CREATE`, `BTRFS_IOC_SNAP_CREATE`, and
-/// the second version of both. Programs copy files by other requests.
+/// Creates a named subvolume or snapshot: `BTRFS_IOC_SUBVOL_CREATE`, `BTRFS_IOC_SNAP_CREATE`, and the second version of
+/// both. Programs copy files by other requests.
 const SUBVOLUME_REQUESTS: [u32; 4] = [0x5000_940e, 0x5000_9401, 0x5000_9418, 0x5000_9417];
 
-/// In the flags of a new filter.
+/// A flag of a new filter.
 const LISTENER: u32 = 8;
 
-/// The network calls that the filter leaves to others, or refuses.
+/// How the filter handles network calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NetworkFilter {
     None,
     /// The supervisor makes every connection.
     Supervised,
-    /// The command connects as it likes, and has no local sockets if they could lead out.
+    /// The command connects freely, and has no Unix sockets if they could lead out.
     Unwatched {
         local_sockets: bool,
     },
 }
 
-/// Binds this process and all it starts. With a supervisor, gives what it is to listen to. `names`: it makes the
-/// command's new files, folders and links.
+/// Restricts this process and all it starts. With a supervisor, returns its listener. `names`: the supervisor creates
+/// the command's new files, folders and links.
 pub(crate) fn enforce(network: NetworkFilter, names: bool) -> Result<Option<OwnedFd>, StartFailure> {
     const DOING: &str = "install the system call filter";
-    // One filter, since each costs the kernel time at every start and at every call.
+    // One filter, since each costs time at every start and at every call.
     let filter = filter(network, names);
     if names || network == NetworkFilter::Supervised {
         calls::install(&filter).map(Some).at(StartStage::Seccomp, DOING)
@@ -132,7 +132,7 @@ pub(crate) fn enforce(network: NetworkFilter, names: bool) -> Result<Option<Owne
 fn filter(network: NetworkFilter, names: bool) -> BpfProgram {
     let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
     let refused = REFUSED.iter().map(|call| (*call, vec![Check::Refuse]));
-    // Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
+    // Its flags are in memory, where a filter cannot look. If it seems not to exist, C libraries use `clone`.
     let no_clone3 = (libc::SYS_clone3, vec![Check::DoesNotExist]);
     let supervised = names || network == NetworkFilter::Supervised;
     let asked = if names { names::CALLS } else { &[] }.iter().map(|call| (*call, vec![Check::Notify]));
@@ -143,7 +143,7 @@ fn filter(network: NetworkFilter, names: bool) -> BpfProgram {
     bpf::filter(calls.map(|(call, checks)| (number(call), checks)).collect())
 }
 
-/// The calls that make a plain file. The supervisor makes those that are new; opening others stays with the command.
+/// Calls that create a plain file. The supervisor creates new ones; the command opens existing ones itself.
 fn creating() -> Vec<(i64, Vec<Check>)> {
     let creates = |argument| {
         let bits = libc::O_CREAT.unsigned_abs();
@@ -157,13 +157,13 @@ fn creating() -> Vec<(i64, Vec<Check>)> {
         (libc::SYS_openat, creates(2)),
         // Its flags are in memory.
         (libc::SYS_openat2, vec![Check::Notify]),
-        // The mask is part of how a file is made.
+        // The mask affects how a file is created.
         (libc::SYS_umask, vec![Check::Notify]),
     ]
 }
 
-/// A program that confines itself further: the supervisor is told, and nobody changes the mark by which it knows such
-/// programs.
+/// Calls of a program that restricts itself further: the supervisor is notified, and the limit by which it marks such
+/// programs cannot be changed.
 fn confining() -> Vec<(i64, Vec<Check>)> {
     let marked = |checks| vec![Check::When { argument: 1, value: domains::MARK, checks }];
     let sets = Check::IsSet { argument: 2, then: FilterAction::Refuse };
@@ -188,7 +188,7 @@ fn by_argument(network: NetworkFilter) -> Vec<(i64, Vec<Check>)> {
     let requests = TERMINAL_REQUESTS.iter().chain(&SUBVOLUME_REQUESTS);
     let requests =
         requests.map(|value| Check::Is { argument: 1, value: *value, then: FilterAction::Refuse }).collect();
-    // 0 is the ordinary one, and all ones only asks.
+    // 0 is the ordinary one, and all ones only queries.
     let usual = [0, u32::MAX].map(|value| Check::Is { argument: 0, value, then: FilterAction::Allow });
     let mut calls = vec![
         (libc::SYS_clone, vec![clone]),
@@ -206,8 +206,8 @@ fn by_argument(network: NetworkFilter) -> Vec<(i64, Vec<Check>)> {
     calls
 }
 
-/// Without network there are only sockets between the command's own processes. One that could reach a service by its
-/// path would lead out: such services run commands for whoever asks.
+/// Without network there are only sockets between the command's own processes. A socket that can connect to a path
+/// could reach a service that runs commands for its clients.
 fn offline() -> Vec<(i64, Vec<Check>)> {
     vec![
         (libc::SYS_socket, pairs()),
@@ -216,17 +216,17 @@ fn offline() -> Vec<(i64, Vec<Check>)> {
     ]
 }
 
-/// Local sockets and nothing else.
+/// Unix sockets only.
 fn pairs() -> Vec<Check> {
     let other = Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: FilterAction::Refuse };
     [vec![other], local_sockets()].concat()
 }
 
-/// Where the kind of a socket is among the flags that come with it.
+/// The bits of the socket type; the others are flags.
 const KIND: u32 = 0xf;
 
-/// The kinds of local sockets that need a connection before anything can be sent. The others name a receiver in each
-/// message, and the kernel makes a datagram socket of a local raw one.
+/// The types of Unix sockets that must connect before sending. Others name a receiver in each message, and the kernel
+/// turns a raw Unix socket into a datagram socket.
 fn local_sockets() -> Vec<Check> {
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| Check::Masked {
         argument: 1,
@@ -237,11 +237,11 @@ fn local_sockets() -> Vec<Check> {
     connected.into_iter().chain([Check::Refuse]).collect()
 }
 
-/// With network: the internet, local sockets, and asking the kernel about interfaces and routes.
+/// With network: internet sockets, Unix sockets, and netlink queries about interfaces and routes.
 fn online(local: bool) -> Vec<(i64, Vec<Check>)> {
     const PACKET: u32 = 10;
     let when = |family: i32, checks| Check::When { argument: 0, value: family.unsigned_abs(), checks };
-    // The kernel takes this kind for a family of its own.
+    // The kernel treats this type as a separate family.
     let internet = vec![Check::Masked { argument: 1, mask: KIND, value: PACKET, then: FilterAction::Refuse }];
     let routes = vec![Check::IsNot {
         argument: 2,
@@ -258,7 +258,7 @@ fn online(local: bool) -> Vec<(i64, Vec<Check>)> {
     vec![(libc::SYS_socket, socket), (libc::SYS_socketpair, pairs())]
 }
 
-/// The ways to reach somebody for the first time: one that the supervisor takes, and those that go past it.
+/// The calls that contact a peer: those that the supervisor handles, and those that would bypass it.
 fn supervised() -> Vec<(i64, Vec<Check>)> {
     let no_connection = |argument| {
         vec![Check::AnyBit { argument, bits: libc::MSG_FASTOPEN.unsigned_abs(), then: FilterAction::Refuse }]
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_refused_and_nothing_else() {
+    fn listed_calls_are_refused_and_no_others() {
         const BY_ARGUMENT: [i64; 8] = [
             libc::SYS_landlock_restrict_self,
             libc::SYS_clone,
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_asked_about_only_if_there_is_somebody_to_ask() {
+    fn names_are_asked_about_only_with_a_supervisor() {
         for call in names::CALLS {
             let outcome = |names| run(&filter(NONE, names), u32::try_from(*call).unwrap(), &[0; 6]);
             assert_eq!((outcome(true), outcome(false)), (Outcome::Notified, Outcome::Allowed), "{call}");

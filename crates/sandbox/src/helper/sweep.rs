@@ -1,4 +1,4 @@
-//! Killing every descendant, however it tried to get away.
+//! Kills every descendant process.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,27 +9,27 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
 use super::{sys, wait as waiting};
 
-/// One that cannot be killed, such as a program that became another user, must not hold up the rest for ever.
+/// An unkillable process, such as a setuid program, must not block the rest for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends all processes below this one. `signals` is where the end of a child is heard of.
+/// Ends all processes below this one. `signals` becomes readable when a child ends.
 pub(super) fn kill_descendants(signals: &OwnedFd) {
     let deadline = Instant::now() + PATIENCE;
     while reap() && Instant::now() < deadline {
         let found = descendants();
-        // Stopped first, so that fewer are born while the others are being killed.
+        // Stopped first, so that fewer are forked while others are killed.
         for signal in [Signal::STOP, Signal::KILL] {
             for pid in &found {
                 let _ = kill_process(*pid, signal);
             }
         }
-        // Born in between, or not yet gone: looked at again when a child has ended, or soon.
+        // For new or remaining processes: checked again when a child has ended, or soon.
         waiting::readable([Some(signals)], Some(Duration::from_millis(10)));
         while sys::next_signal(signals).is_some() {}
     }
 }
 
-/// Takes leave of everything that has ended. False when there are no children left at all.
+/// Reaps everything that has ended. False if there are no children left.
 fn reap() -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -40,7 +40,7 @@ fn reap() -> bool {
     }
 }
 
-/// Orphans have this process as their parent, so that all of them are found by going down from here.
+/// Orphans are reparented to this process, so descending from here finds all.
 fn descendants() -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -61,7 +61,7 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
-/// The fourth field. The second is a name that may hold anything, up to the last closing bracket.
+/// The fourth field. The second is a name that may contain anything, up to the last closing bracket.
 fn parent_of(stat: &[u8]) -> Option<i32> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     std::str::from_utf8(&stat[after_name..]).ok()?.split_whitespace().nth(1)?.parse().ok()

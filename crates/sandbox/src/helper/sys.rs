@@ -1,5 +1,5 @@
-//! System calls that no safe wrapper offers, each as one small safe function. The helper has a single thread, which
-//! is what makes `fork` and `clone` followed by ordinary code sound here.
+//! System calls without a safe wrapper, each as a small safe function. The helper has a single thread, which makes
+//! `fork` and `clone` followed by ordinary code sound here.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use std::io;
@@ -14,13 +14,13 @@ fn checked(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The process that goes on after a fork.
+/// The process that continues after a fork.
 pub(crate) enum Forked {
     Child,
     Parent { child: i32 },
 }
 
-/// `fork` into new namespaces, or plainly when `flags` is 0.
+/// `fork` into new namespaces, or a plain one if `flags` is 0.
 #[expect(unsafe_code, reason = "a raw clone, as fork cannot make namespaces")]
 pub(crate) fn fork_with(flags: c_int) -> io::Result<Forked> {
     let flags = c_long::from(flags | libc::SIGCHLD);
@@ -30,7 +30,7 @@ pub(crate) fn fork_with(flags: c_int) -> io::Result<Forked> {
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { child: i32::try_from(pid).unwrap_or(-1) } })
 }
 
-/// Like [`fork_with`], and the child begins its life in a cgroup of the new hierarchy.
+/// Like [`fork_with`], but the child starts in a cgroup of the new hierarchy.
 #[expect(unsafe_code, reason = "clone3 has no safe wrapper")]
 pub(crate) fn fork_into(flags: c_int, cgroup: impl AsFd) -> io::Result<Forked> {
     #[repr(C)]
@@ -69,7 +69,7 @@ pub(crate) fn mount_setattr(mount: impl AsFd, set: u64, recursive: bool) -> io::
     set_mount_attributes(mount, attributes, recursive)
 }
 
-/// Lets files of one user appear as those of another, as the map of a user namespace says.
+/// Maps the owners of files in a mount, as a user namespace defines.
 pub(crate) fn map_mount(mount: impl AsFd, namespace: impl AsFd, recursive: bool) -> io::Result<()> {
     let userns_fd = u64::from(namespace.as_fd().as_raw_fd().unsigned_abs());
     let attributes =
@@ -118,7 +118,7 @@ pub(crate) fn prctl(option: c_int, argument: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Every signal back to its default, and none blocked: what a command expects to begin with.
+/// Resets every signal to its default and unblocks it, which commands expect.
 #[expect(unsafe_code, reason = "signal dispositions")]
 pub(crate) fn default_signals() {
     for signal in 1..=libc::SIGRTMAX() {
@@ -150,7 +150,7 @@ fn signal_set(signals: &[c_int]) -> libc::sigset_t {
     set
 }
 
-/// Blocks these signals and makes them readable instead.
+/// Blocks these signals and returns a signalfd for them.
 #[expect(unsafe_code, reason = "signalfd has no safe wrapper")]
 pub(crate) fn signals_as_file(signals: &[c_int]) -> io::Result<OwnedFd> {
     let set = signal_set(signals);
@@ -187,12 +187,12 @@ pub(crate) fn become_user_of_group(id: u32, group: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The same, with a group of the same number.
+/// Like `become_user_of_group`, with a group of the same number.
 pub(crate) fn become_user(id: u32) -> io::Result<()> {
     become_user_of_group(id, id)
 }
 
-/// Gives up every group of this thread but its first.
+/// Drops every group of this thread but its first.
 #[expect(unsafe_code, reason = "the wrapper of the C library acts on all threads")]
 pub(crate) fn leave_groups() -> io::Result<()> {
     // SAFETY: no list is passed, and the call has no memory effects.
@@ -200,8 +200,7 @@ pub(crate) fn leave_groups() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the user and group as whom this thread uses and makes files. A root process gives up the right to everybody's
-/// files for as long as that lasts.
+/// Sets the user and group for this thread's file accesses. Meanwhile a root process has no access to everyone's files.
 #[expect(
     unsafe_code,
     reason = "there is no safe wrapper, and that of the C library does not say whether it worked"
@@ -210,7 +209,7 @@ pub(crate) fn set_file_user(id: u32, group: u32) -> io::Result<()> {
     for (call, wanted) in [(libc::SYS_setfsgid, group), (libc::SYS_setfsuid, id)] {
         // SAFETY: takes a number and has no memory effects.
         unsafe { libc::syscall(call, wanted) };
-        // A number that nobody has changes nothing; both calls give the one from before.
+        // An invalid id changes nothing; both calls return the previous one.
         // SAFETY: as above.
         let now = unsafe { libc::syscall(call, u32::MAX) };
         if u32::try_from(now) != Ok(wanted) {
@@ -220,7 +219,7 @@ pub(crate) fn set_file_user(id: u32, group: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes hold of another process, as a debugger would.
+/// Attaches to another process like a debugger.
 #[expect(unsafe_code, reason = "ptrace has no safe wrapper")]
 pub(crate) fn trace(pid: i32) -> io::Result<()> {
     // SAFETY: with this request neither address nor data is read, and nothing of this process changes.
@@ -228,7 +227,7 @@ pub(crate) fn trace(pid: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Becomes root, for whoever may.
+/// Becomes root, if allowed.
 #[expect(unsafe_code, reason = "the wrapper of the C library acts on all threads, of which there is one")]
 pub(crate) fn become_root() -> io::Result<()> {
     // SAFETY: takes numbers and has no memory effects.
@@ -248,14 +247,14 @@ pub(crate) fn exec(program: &CStr, argv: &[&CStr], env: &[&CStr]) -> io::Error {
     io::Error::last_os_error()
 }
 
-/// Ends the process at once, without running what `main` would have left behind.
+/// Ends the process at once, without running exit handlers.
 #[expect(unsafe_code, reason = "_exit has no safe wrapper")]
 pub(crate) fn exit(code: c_int) -> ! {
     // SAFETY: never returns, and touches nothing.
     unsafe { libc::_exit(code) }
 }
 
-/// Gives up every capability of this thread.
+/// Drops every capability of this thread.
 #[expect(unsafe_code, reason = "capset has no safe wrapper that covers unknown capabilities")]
 pub(crate) fn clear_capabilities() -> io::Result<()> {
     #[repr(C)]
@@ -284,7 +283,7 @@ pub(crate) fn set_limit(resource: ResourceLimit, limit: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The limits that are set, with the numbers of the system.
+/// Resource limits, with the system's numbers.
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub(crate) enum ResourceLimit {

@@ -1,4 +1,4 @@
-//! The helper's part without namespaces: it adopts every process that the command leaves behind, and ends them all.
+//! The helper's part without namespaces: it adopts all processes that the command leaves behind, and ends them.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use super::sys::{self, Forked};
 use super::wire::{HelperStatus, StartFailure, StartStage};
 use super::{StatusPipe, landlock, landlock_alone, own_files, roots, sweep, wait as waiting};
 
-/// `signals` has the end of children, and requests to end, all blocked.
+/// `signals` gets the ends of children and requests to end, all blocked.
 pub(super) fn run(
     request: &HelperRequest,
     control: &OwnedFd,
@@ -37,7 +37,7 @@ pub(super) fn run(
         Forked::Parent { child } => child,
     };
     drop(report);
-    // Whoever reads the command's output must see its end as soon as the command closes it.
+    // A reader of the command's output must see its end as soon as the command closes it.
     let _ = sys::close_range(0, 2);
     let end = until_end(command, Reports::new(reports), control, signals, status);
     sweep::kill_descendants(signals);
@@ -48,14 +48,14 @@ fn start(request: &HelperRequest, group: &Group, mut report: File, helper: Pid) 
     let asked = &request.order.limits;
     let counted = group.limits_processes();
     let limits = ProcessLimits {
-        // Without a cgroup the kernel counts all that this user runs. Another user's are counted in all containers of the
-        // machine together, which says nothing about this command.
+        // Without a cgroup the kernel counts all processes of this user. Another user's are counted across all
+        // containers of the machine, which says nothing about this command.
         processes: (!counted && request.user.is_none())
             .then(|| asked.processes.saturating_add(running_threads())),
         memory: asked.memory.filter(|_| !group.limits_memory()),
     };
     if let Ok(proc) = openat(CWD, "/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-        report::tell_pid(&mut report, &proc);
+        report::report_pid(&mut report, &proc);
     }
     if let Some(user) = &request.user {
         own_files::hand_over_streams(request.order.terminal, user.id, user.group);
@@ -64,7 +64,7 @@ fn start(request: &HelperRequest, group: &Group, mut report: File, helper: Pid) 
         report::tell_failure(&mut report, &failure);
         sys::exit(127);
     }
-    // A helper that died before its death was asked to be told would never be noticed.
+    // A helper that died before this call would never be noticed.
     let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into());
     if getppid() != Some(helper) {
         sys::exit(127);
@@ -100,7 +100,7 @@ fn until_end(
                 }
                 None => {}
             }
-            // How the start went is told before how the command ended.
+            // The result of the start is reported before the exit.
             continue;
         }
         if stop {
@@ -122,7 +122,7 @@ fn until_end(
     }
 }
 
-/// Takes leave of everything that has ended; says how the command did, if it was among them.
+/// Reaps everything that has ended; returns the command's exit, if it was among them.
 fn reap_until(command: i32) -> Option<HelperStatus> {
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         if Some(pid) == Pid::from_raw(command) {

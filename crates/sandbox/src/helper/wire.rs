@@ -1,29 +1,29 @@
-//! The messages between the server and the helper process that starts one command: fixed descriptors, the name the
-//! helper is called by, and the lines it writes about how the command fares.
+//! The messages between the server and the helper process of a command: fixed descriptors, the helper's name, and its
+//! status lines.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The whole of `argv[0]`. A process called like this becomes the helper before `main` and never returns from it.
+/// The whole of `argv[0]`. A process with this name becomes the helper before `main` and never returns from it.
 pub(crate) const NAME: &str = "oarlock-sandbox";
 
 /// The [`Order`](crate::Order) as JSON, read to its end.
 pub(crate) const ORDER_FD: i32 = 3;
-/// Its end, or any byte, means: kill everything now. The end comes by itself when the server dies.
+/// Its end, or any byte, means: kill everything now. It ends by itself when the server dies.
 pub(crate) const CONTROL_FD: i32 = 4;
 /// The helper writes one [`HelperStatus`] per line here.
 pub(crate) const STATUS_FD: i32 = 5;
 
-/// The first of the files with pinned contents, of which the request says how many there are.
+/// The first of the files with pinned contents; the request says how many there are.
 pub(crate) const PINNED_FD: i32 = 6;
-/// Where the command finds the first of them, out of the way of numbers that scripts use.
+/// The first descriptor number for them in the command, away from numbers that scripts use.
 pub(crate) const PINNED_AT: i32 = 200;
 
 /// One line on the status descriptor.
 ///
-/// `Started` at most once, then exactly one of the others. A pipe that ends without one of those means that the helper
-/// itself was killed.
+/// `Started` at most once, then exactly one of the others. If the pipe ends without one of those, the helper itself was
+/// killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HelperStatus {
@@ -54,7 +54,7 @@ impl fmt::Display for StartFailure {
     }
 }
 
-/// Which step failed. Only `Exec` and `Directory` are about the command; the others are about the sandbox.
+/// Which step failed. Only `Exec` and `Directory` concern the command; the others concern the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StartStage {
@@ -67,8 +67,8 @@ pub enum StartStage {
     Privileges,
     Landlock,
     Seccomp,
-    /// The working directory is not there, or cannot be entered.
+    /// The working directory does not exist, or cannot be entered.
     Directory,
-    /// The program is not there, or cannot be run.
+    /// The program does not exist, or cannot be run.
     Exec,
 }

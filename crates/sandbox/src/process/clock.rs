@@ -1,4 +1,4 @@
-//! Limits of time that can be held.
+//! Time limits that can be paused.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The time of one thread's commands. While anybody holds it, none passes by it.
+/// The clock of one thread's commands. Paused while any holder holds it.
 #[derive(Debug, Clone, Default)]
 pub struct CommandClock {
-    /// How often each of them holds it. Whoever does not is not in here.
+    /// The number of holds per holder, without zeros.
     holders: watch::Sender<BTreeMap<u64, u64>>,
 }
 
 impl CommandClock {
-    /// Stops it for as long as this holder does not let go again. Answers how often it is held now.
+    /// Pauses it until this holder releases it. Returns the total number of holds.
     pub fn hold(&self, holder: u64) -> u64 {
         let mut now = 0;
         self.holders.send_modify(|holders| {
@@ -24,8 +24,8 @@ impl CommandClock {
         now
     }
 
-    /// Lets go once: for this holder, or for the first of the others where it does not hold it itself. Answers how
-    /// often it is held still; `None` when nobody held it.
+    /// Releases one hold: of this holder, or of the first other one if it has none. Returns the remaining number of
+    /// holds; `None` if there was none.
     pub fn release(&self, holder: u64) -> Option<u64> {
         let mut left = None;
         self.holders.send_if_modified(|holders| {
@@ -42,12 +42,12 @@ impl CommandClock {
         left
     }
 
-    /// Lets go as often as this holder still holds it.
+    /// Releases all holds of this holder.
     pub fn release_all(&self, holder: u64) {
         self.holders.send_if_modified(|holders| holders.remove(&holder).is_some());
     }
 
-    /// Does the work until this much time has passed by the clock; then `None`.
+    /// Runs the work until this much time has passed by the clock; then returns `None`.
     pub async fn timeout<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
         let mut holders = self.holders.subscribe();
         let mut left = limit;
@@ -64,7 +64,7 @@ impl CommandClock {
             tokio::select! {
                 biased;
                 done = &mut work => return Some(done),
-                // The sender is this clock's own, so there is always another change to wait for.
+                // The sender is owned by this clock, so the channel stays open.
                 _ = holders.changed() => {}
                 () = passed => return None,
             }
@@ -82,7 +82,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn time_passes_only_while_nobody_holds_it() {
+    async fn time_passes_only_without_holds() {
         let clock = CommandClock::default();
         let began = Instant::now();
         let holding = async {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_goes_on_while_it_is_held() {
+    async fn work_continues_while_the_clock_is_paused() {
         let clock = CommandClock::default();
         clock.hold(1);
         let work = async {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_gone_holds_it_no_longer() {
+    async fn a_holder_that_is_gone_no_longer_pauses_it() {
         let clock = CommandClock::default();
         let began = Instant::now();
         assert_eq!((clock.hold(1), clock.hold(1)), (1, 2));
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_let_go_of_is_given_back() {
+    fn only_remaining_holds_are_released() {
         let clock = CommandClock::default();
         assert_eq!((clock.hold(1), clock.hold(1), clock.hold(2)), (1, 2, 3));
-        // Its own first, and then what the others hold.
+        // Its own first, and then those of others.
         assert_eq!((clock.release(2), clock.release(2)), (Some(2), Some(1)));
         assert_eq!(clock.hold(2), 2);
         clock.release_all(1);

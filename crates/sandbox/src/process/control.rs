@@ -1,4 +1,4 @@
-//! The line that keeps a command alive: once it is cut, by whomever, everything the command started is killed.
+//! The control pipe that keeps a command alive: when it closes, everything the command started is killed.
 
 use std::os::fd::OwnedFd;
 
@@ -17,7 +17,7 @@ impl Control {
         Self { line: Mutex::new(Some(line)), cut: watch::Sender::new(false) }
     }
 
-    /// Cutting it twice does no more than cutting it once.
+    /// Repeating it has no effect.
     pub(crate) fn cut(&self) {
         drop(self.line.lock().take());
         self.cut.send_replace(true);
@@ -31,9 +31,9 @@ impl Control {
 pub(crate) struct WhenCut(watch::Receiver<bool>);
 
 impl WhenCut {
-    /// Also comes true when the line is dropped.
+    /// Also resolves when the pipe is dropped.
     pub(crate) async fn wait(&mut self) {
-        // An error says that the line is gone, which is the same to the helper.
+        // An error means that the pipe is gone, which is equivalent.
         let _ = self.0.wait_for(|cut| *cut).await;
     }
 }

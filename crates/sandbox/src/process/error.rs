@@ -1,4 +1,4 @@
-//! The errors of a command that are not the command's own doing.
+//! Errors that the command itself did not cause.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 /// Why a command did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// An argument, a variable or the directory cannot be handed to any program.
+    /// An argument, a variable or the directory cannot be passed to any program.
     #[error("{field} {problem}")]
     Invalid { field: &'static str, problem: &'static str },
     #[error("{program}: no such program")]
     NotFound { program: String },
     #[error("{program}: permission denied")]
     Denied { program: String },
-    /// There and allowed, but the system will not run it, for example with arguments that are too long.
+    /// The file exists, but the system cannot run it, for example because its arguments are too long.
     #[error("{message}")]
     NotRunnable { program: String, message: String },
     #[error("the working directory is not usable: {message}")]
     BadDirectory { path: PathBuf, message: String },
-    /// The sandbox could not be put up, so the command was not started without them.
+    /// The sandbox could not be set up, so the command was not started.
     #[error("the sandbox could not be set up: {message}")]
     Sandbox { message: String },
     #[error("cannot start a process")]

@@ -2,13 +2,13 @@
 
 use crate::helper::wire::HelperStatus;
 
-/// The number that a shell adds to that of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const SIGNAL_BASE: i32 = 128;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// As a shell would give it: 128 + n for signal n.
+    /// As a shell reports it: 128 + n for signal n.
     pub code: i32,
     pub signal: Option<i32>,
 }
@@ -22,7 +22,7 @@ impl Exit {
         Self { code: SIGNAL_BASE + signal, signal: Some(signal) }
     }
 
-    /// `None` for what does not tell of an end.
+    /// `None` if the status is not an end.
     pub(crate) fn from_status(status: &HelperStatus) -> Option<Self> {
         match *status {
             HelperStatus::Exited { code } => Some(Self::with_code(code)),

@@ -1,8 +1,8 @@
-//! Suspending every sandboxed command of this process for a moment, so that nothing inside a sandbox can change files
-//! between the last look at what was approved and its start.
+//! Suspends every sandboxed command of this process briefly, so that no sandboxed process can change files between the
+//! last check of an approved command and its start.
 //!
-//! Signals are used, and not the freezer of a cgroup, which is not to be had everywhere. A suspended command ends all the
-//! same when it is to: its helper, or the death of the server, kills it.
+//! Uses signals instead of the cgroup freezer, which is not available everywhere. A suspended command can still be
+//! ended: its helper, or the death of the server, kills it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,12 +18,12 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 const LIMIT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Closed while everything is suspended: nothing sandboxed starts meanwhile.
+/// Locked while everything is suspended: no sandboxed command starts meanwhile.
 static GATE: LazyLock<Arc<RwLock<()>>> = LazyLock::new(Arc::default);
-/// The helpers of sandboxed commands, from before they start anything until nothing is left of it.
+/// The helpers of sandboxed commands, from before they start anything until all their processes have ended.
 static HELPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// While it is there, no sandboxed command of this process runs, and none starts.
+/// While it exists, no sandboxed command of this process runs or starts.
 #[derive(Debug)]
 pub struct Frozen {
     stopped: Stopped,
@@ -37,19 +37,19 @@ impl Frozen {
     }
 }
 
-/// Suspends all sandboxed commands. Fails when one of them cannot be suspended; then none is.
+/// Suspends all sandboxed commands. Fails if one of them cannot be suspended; then none is.
 pub async fn freeze_sandboxed() -> io::Result<Frozen> {
     let gate = GATE.clone().write_owned().await;
     let helpers: Vec<i32> = helpers().iter().copied().collect();
     if helpers.is_empty() {
         return Ok(Frozen { stopped: Stopped(Vec::new()), _gate: gate });
     }
-    // Where nobody waits for it any more, the task itself resumes what it has suspended, and only then opens the gate.
+    // If the caller is cancelled, the task itself resumes the processes, and only then unlocks.
     let freezing = tokio::task::spawn_blocking(move || Ok(Frozen { stopped: stop(&helpers)?, _gate: gate }));
     freezing.await.map_err(io::Error::other)?
 }
 
-/// A sandboxed command may be started as long as this is there.
+/// While this is held, a sandboxed command may be started.
 pub(crate) async fn may_start() -> OwnedRwLockReadGuard<()> {
     GATE.clone().read_owned().await
 }
@@ -76,8 +76,8 @@ fn helpers() -> MutexGuard<'static, BTreeSet<i32>> {
     HELPERS.lock()
 }
 
-/// Suspended processes, parents before their children. Resumed in the opposite order, so that no shell finds a child of
-/// its own suspended and takes it for a job that the user has stopped.
+/// Suspended processes, parents before children. Resumed in the opposite order, so that no shell sees a suspended child
+/// and takes it for a job that the user has stopped.
 #[derive(Debug)]
 struct Stopped(Vec<Pid>);
 
@@ -89,7 +89,7 @@ impl Drop for Stopped {
     }
 }
 
-/// Until two looks in a row find the same processes, all suspended: what was born during the first is seen by the second.
+/// Repeats until two scans find the same processes, all suspended: the second finds what was forked during the first.
 fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     let deadline = Instant::now() + LIMIT;
     let mut stopped = Stopped(Vec::new());
@@ -97,7 +97,7 @@ fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     loop {
         let tree = tree(helpers);
         let mut is_quiet = true;
-        // The supervisor of a sandbox last: what waits for its answer is not suspended before it has it.
+        // The supervisor of a sandbox last: processes that wait for it are not suspended before they have its answer.
         let (last, first): (Vec<_>, Vec<_>) =
             tree.iter().partition(|(pid, parent)| helpers.contains(pid) || helpers.contains(parent));
         let running = |these: Vec<&(i32, i32)>| -> Vec<i32> {
@@ -133,8 +133,8 @@ fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     }
 }
 
-/// Whoever waits in `vfork` is not suspended before its child has become another program, which a suspended child does
-/// not. It may go on for a moment.
+/// A process that waits in `vfork` is not suspended before its child executes another program, which a suspended child
+/// does not. So the child may continue briefly.
 fn release_children(pid: i32, tree: &[(i32, i32)]) {
     for child in
         tree.iter().filter(|(_, parent)| *parent == pid).filter_map(|(child, _)| Pid::from_raw(*child))
@@ -143,7 +143,7 @@ fn release_children(pid: i32, tree: &[(i32, i32)]) {
     }
 }
 
-/// These processes and all below them, each with its parent, parents first. Orphans are adopted within the tree.
+/// These processes and all their descendants, each with its parent, parents first. Orphans are adopted within the tree.
 fn tree(helpers: &[i32]) -> Vec<(i32, i32)> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -163,7 +163,7 @@ fn tree(helpers: &[i32]) -> Vec<(i32, i32)> {
     found
 }
 
-/// It waits in the kernel for something that no signal ends.
+/// It waits in the kernel uninterruptibly.
 fn is_waiting(pid: i32) -> bool {
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     state_and_parent(&stat).is_some_and(|(state, _)| state == b'D')
@@ -178,7 +178,7 @@ fn is_stopped(pid: i32) -> bool {
     })
 }
 
-/// The third and the fourth field. The second is a name that may hold anything, up to the last closing bracket.
+/// The third and fourth fields. The second is a name that may contain anything, up to the last closing bracket.
 fn state_and_parent(stat: &[u8]) -> Option<(u8, i32)> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let mut fields = std::str::from_utf8(&stat[after_name..]).ok()?.split_whitespace();

@@ -23,25 +23,25 @@ use crate::helper::shared_mapping;
 use crate::helper::wire::{self, StartFailure, StartStage};
 use crate::order::Order;
 
-/// Something to be dropped when nothing of a command is left, whether or not anybody waits for its end.
+/// Dropped when all processes of a command have ended, whether or not the end is awaited.
 pub type CommandGuard = Arc<dyn Any + Send + Sync>;
 
-/// The extras of a command beside its order.
+/// Options of a command besides its order.
 #[derive(Debug, Default)]
 pub struct Extras {
     pub guard: Option<CommandGuard>,
-    /// The files that the command finds under [`pinned_path`]: sealed files that nobody can change.
+    /// The files that the command finds under [`pinned_path`]: sealed files that cannot be changed.
     pub pinned: Vec<OwnedFd>,
-    /// Dropped when the command has started, or has failed to.
+    /// Dropped when the command has started, or failed to.
     pub frozen: Option<Frozen>,
 }
 
-/// Where a command finds the pinned file of this number.
+/// The path under which a command finds the pinned file of this number.
 pub fn pinned_path(number: usize) -> String {
     format!("/proc/self/fd/{}", wire::PINNED_AT.unsigned_abs() as usize + number)
 }
 
-/// A running command. Clones are the same command; when the last one is dropped it is killed, with all it started.
+/// A running command. Clones share it; dropping the last one kills it with all its processes.
 #[derive(Debug, Clone)]
 pub struct Process {
     shared: Arc<Shared>,
@@ -56,14 +56,14 @@ struct Shared {
 }
 
 impl Process {
-    /// Answers when the command runs, or when it is known that it never will. Dropping the future ends what was begun.
+    /// Returns when the command runs, or when its start has failed. Dropping the future ends what was started.
     ///
-    /// Whether there is a terminal is decided by `io`, whatever the order says.
+    /// `io` decides whether there is a terminal, whatever the order says.
     pub async fn spawn(order: Order, io: Io) -> Result<(Self, Output), SpawnError> {
         Self::spawn_with(order, io, Extras::default()).await
     }
 
-    /// As [`spawn`](Self::spawn), with more than the order can say.
+    /// Like [`spawn`](Self::spawn), with further options.
     pub async fn spawn_with(mut order: Order, io: Io, extras: Extras) -> Result<(Self, Output), SpawnError> {
         let Extras { guard, pinned, frozen } = extras;
         order.terminal = matches!(io, Io::Terminal(_));
@@ -111,22 +111,22 @@ impl Process {
         self.shared.pid
     }
 
-    /// Waits for room, and for writes that came before. Returns when the system has taken everything.
+    /// Waits for space, and for earlier writes. Returns when the system has accepted everything.
     pub async fn write(&self, bytes: &[u8]) -> Result<(), CommandInputError> {
         self.while_it_runs(self.shared.input.write(bytes)).await
     }
 
-    /// Nothing more will be written; comes after writes that came before.
+    /// Closes the input after earlier writes.
     pub async fn close_stdin(&self) -> Result<(), CommandInputError> {
         self.while_it_runs(self.shared.input.close()).await
     }
 
-    /// Control-C: a key on a terminal, and without one the same signal to the same processes.
+    /// Control-C: a key on a terminal, otherwise the same signal to the same processes.
     pub async fn interrupt(&self) -> Result<(), CommandInputError> {
         if let Some(press) = self.shared.input.press_interrupt() {
             return self.while_it_runs(press).await;
         }
-        // The command leads a session and with it a group of its own, under its own number.
+        // The command leads a session and a process group, under its own id.
         let group = Pid::from_raw(self.pid().cast_signed()).filter(|_| self.exit().is_none());
         match kill_process_group(group.ok_or(CommandInputError::NotRead)?, Signal::INT) {
             Err(Errno::SRCH) => Err(CommandInputError::NotRead),
@@ -138,16 +138,16 @@ impl Process {
         self.shared.input.resize(size)
     }
 
-    /// Returns at once; [`wait`](Self::wait) says when everything is gone. Does nothing the second time.
+    /// Returns at once; [`wait`](Self::wait) returns when everything has ended. No effect the second time.
     pub fn kill(&self) {
         self.shared.control.cut();
     }
 
-    /// The same answer for everyone, however often it is asked. Nothing the command started is left by then.
+    /// Returns the same result to all callers. By then all processes of the command have ended.
     pub async fn wait(&self) -> Exit {
         let mut end = self.shared.end.clone();
         let exit = end.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
-        // Only a runtime that shuts down drops the supervisor, and that ends the command too.
+        // Only a runtime that shuts down drops the supervisor, which ends the command too.
         exit.unwrap_or_else(|| Exit::by_signal(libc::SIGKILL))
     }
 
@@ -165,14 +165,14 @@ impl Process {
         }
         tokio::select! {
             biased;
-            // First: what a command has taken before it ended was taken.
+            // First: input that the command read before it ended was accepted.
             result = action => result,
             _ = self.wait() => Err(CommandInputError::NotRead),
         }
     }
 }
 
-/// Refuses an order that no program can be given. Checked here so that the error can name the field.
+/// Refuses an order that is invalid for any program. Checked here so that the error can name the field.
 fn check(order: &Order) -> Result<(), SpawnError> {
     let invalid = |field, problem| Err(SpawnError::Invalid { field, problem });
     let has_nul = |text: &str| text.contains('\0');
@@ -216,7 +216,7 @@ fn spawn_error(order: &Order, StartFailure { stage, message }: StartFailure) -> 
     }
 }
 
-/// The number at the end of every text that the standard library makes of an error of the system.
+/// The error number at the end of the standard library's error texts.
 fn system_error(message: &str) -> Option<i32> {
     message.strip_suffix(')')?.rsplit_once("(os error ")?.1.parse().ok()
 }

@@ -1,8 +1,8 @@
-//! The beginning and the end of something that may be far too long to keep.
+//! The beginning and the end of output that may be too long to keep.
 
 use std::collections::VecDeque;
 
-/// Keeps the first and the last half of a number of bytes, and counts what was between.
+/// Keeps the first and last half of a number of bytes, and counts the rest.
 #[derive(Debug, Clone)]
 pub struct HeadTail {
     cap: usize,
@@ -11,7 +11,7 @@ pub struct HeadTail {
     total: u64,
 }
 
-/// Text with a gap. Where nothing was left out, all of it is in `head`.
+/// Text with a gap. If nothing was left out, all of it is in `head`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     pub head: String,
@@ -43,7 +43,7 @@ impl HeadTail {
         self.tail.extend(rest);
     }
 
-    /// Everything that was pushed, kept or not.
+    /// The total size, including dropped bytes.
     pub fn total_bytes(&self) -> u64 {
         self.total
     }
@@ -60,7 +60,7 @@ impl HeadTail {
         self.total == 0
     }
 
-    /// As if it had been made with this cap, if that is less.
+    /// Reduces the cap, as if it had been created with the smaller one.
     pub fn shrink(&mut self, cap: usize) {
         if cap >= self.cap {
             return;
@@ -77,7 +77,7 @@ impl HeadTail {
         }
     }
 
-    /// The beginning and, where something was left out, the end, as they were written.
+    /// The beginning and, if something was left out, the end.
     pub fn parts(&self) -> (Vec<u8>, Vec<u8>) {
         let tail = self.tail.iter().copied();
         if self.omitted_bytes() == 0 {
@@ -87,7 +87,7 @@ impl HeadTail {
         }
     }
 
-    /// Bytes that are not text become U+FFFD. A character that the gap cuts through counts as left out.
+    /// Invalid bytes become U+FFFD. A character that the gap splits counts as left out.
     pub fn excerpt(&self) -> Excerpt {
         let (head, tail) = self.parts();
         let omitted_bytes = self.omitted_bytes();
@@ -109,7 +109,7 @@ impl HeadTail {
     }
 }
 
-/// How many bytes at the end are the beginning of a character.
+/// How many bytes at the end are an incomplete character.
 fn cut_off_at_end(bytes: &[u8]) -> usize {
     let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
     match std::str::from_utf8(last) {

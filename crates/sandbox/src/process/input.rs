@@ -1,4 +1,4 @@
-//! The input that is written to a command.
+//! The input of a command.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::terminal::{self, END_KEY, INTERRUPT_KEY, TerminalSize};
 #[derive(Debug)]
 pub(crate) enum CommandInput {
     None,
-    /// Whoever holds the lock writes, so that writes go in one after the other and the closing after them.
+    /// Locked while writing, so that writes are sequential, and closing comes after them.
     Pipe(Mutex<Option<PipeStream>>),
     Terminal {
         terminal: Arc<PipeStream>,
@@ -47,7 +47,7 @@ impl CommandInput {
         }
     }
 
-    /// A terminal cannot be closed for writing; its program is told by a key instead, as by a person.
+    /// A terminal cannot be half-closed; Control-D tells its program instead.
     pub(crate) async fn close(&self) -> Result<(), CommandInputError> {
         match self {
             Self::None => Err(CommandInputError::NotOpen),
@@ -56,8 +56,7 @@ impl CommandInput {
         }
     }
 
-    /// `None` without a terminal. Does not wait for writes: a program that does not read is what one wants to
-    /// interrupt.
+    /// `None` without a terminal. Does not wait for writes: it may be used to interrupt a program that does not read.
     pub(crate) fn press_interrupt(&self) -> Option<impl Future<Output = Result<(), CommandInputError>>> {
         let Self::Terminal { terminal, .. } = self else { return None };
         Some(async { terminal.write_all(&[INTERRUPT_KEY]).await.map_err(input_error) })
@@ -72,7 +71,7 @@ impl CommandInput {
 }
 
 fn input_error(error: io::Error) -> CommandInputError {
-    // A terminal that nothing has open any more answers with an I/O error.
+    // A terminal that no process has open answers with an I/O error.
     let gone = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
     if gone || error.kind() == io::ErrorKind::BrokenPipe {
         CommandInputError::NotRead

@@ -1,4 +1,4 @@
-//! Starting the helper: this same program under another name, with its descriptors and nothing else of ours.
+//! Starts the helper: this same program under another name, with its descriptors only.
 
 use std::ffi::CString;
 use std::io::{self, Seek, Write};
@@ -28,7 +28,7 @@ pub(crate) struct Descriptors {
     pub(crate) mapping: Option<&'static OwnedFd>,
 }
 
-/// A helper that is not reaped yet, so its number is its own.
+/// A helper that is not reaped yet, so its process id stays valid.
 #[derive(Debug)]
 pub(crate) struct UnreapedHelper {
     pub(crate) pid: Pid,
@@ -47,11 +47,11 @@ struct HelperMessage<'a> {
     user: Option<&'a CommandUser>,
 }
 
-/// The order as a file that nobody can change any more, from its start.
+/// The order as a sealed file.
 pub(crate) fn order_file(order: &Order, pinned: usize, mapping: bool) -> io::Result<OwnedFd> {
     let fd = memfd_create(wire::NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(fd);
-    // The sandbox has a user of its own.
+    // The sandbox has its own user.
     let user = command_user().filter(|_| order.confinement.is_none());
     let message = HelperMessage { order, open_files: open_files::of_commands(), pinned, mapping, user };
     file.write_all(&serde_json::to_vec(&message)?)?;
@@ -60,8 +60,8 @@ pub(crate) fn order_file(order: &Order, pinned: usize, mapping: bool) -> io::Res
     Ok(file.into())
 }
 
-/// Does not copy the memory of this process, so its cost does not grow with the server. The helper itself sees to
-/// signals that are ignored here, and to descriptors that others have left open.
+/// Does not copy this process's memory, so its cost does not grow with the server. The helper itself resets ignored
+/// signals, and closes leaked descriptors.
 pub(crate) fn launch(descriptors: Descriptors) -> io::Result<UnreapedHelper> {
     let Descriptors { stdio: Theirs { stdin, stdout, stderr }, order, control, status, pinned, mapping } =
         descriptors;
@@ -75,8 +75,8 @@ pub(crate) fn launch(descriptors: Descriptors) -> io::Result<UnreapedHelper> {
     ];
     let mapping = mapping.map(OwnedFd::try_clone).transpose()?;
     wanted.extend(pinned.into_iter().chain(mapping).zip(wire::PINNED_FD..));
-    // Out of the way first: a server that was started without standard streams has low numbers of its own, and
-    // putting one descriptor in its place must not close another that is still to be placed.
+    // Duplicated to higher numbers first: a server that was started without standard streams has low numbers in use,
+    // and placing one descriptor must not close another.
     let above = wanted.iter().map(|(_, place)| place + 1).max().unwrap_or_default();
     let sources =
         wanted.iter().map(|(fd, _)| fcntl_dupfd_cloexec(fd, above)).collect::<Result<Vec<_>, _>>()?;
@@ -88,7 +88,7 @@ pub(crate) fn launch(descriptors: Descriptors) -> io::Result<UnreapedHelper> {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => Ok(UnreapedHelper { pid, pidfd }),
         Err(error) => {
-            // It has done nothing yet, and nobody could follow it.
+            // It has done nothing yet, and could not be supervised.
             let _ = kill_process(pid, Signal::KILL);
             let _ = waitpid(Some(pid), WaitOptions::empty());
             Err(error.into())
@@ -119,7 +119,7 @@ fn spawn(actions: &FileActions) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no process id"))
 }
 
-/// The changes to descriptors between the fork and the exec. Boxed, since it may not move.
+/// The changes to descriptors between fork and exec. Boxed, because it must not move.
 struct FileActions(Box<MaybeUninit<libc::posix_spawn_file_actions_t>>);
 
 impl FileActions {
@@ -148,7 +148,7 @@ impl Drop for FileActions {
     }
 }
 
-/// These calls return the error instead of leaving it in `errno`.
+/// These calls return the error instead of setting `errno`.
 fn check(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }

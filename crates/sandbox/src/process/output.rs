@@ -1,5 +1,4 @@
-//! The output of a command, handed on as it comes. Nothing is read ahead, so a reader that stops makes the command
-//! wait.
+//! The output of a command, passed on as it arrives. Nothing is read ahead, so a slow reader makes the command wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +11,11 @@ use tokio::time::Instant;
 use super::exit::Exit;
 use super::stream::PipeStream;
 
-/// How long after the end of a command to wait for whoever still has its output open.
+/// How long after a command's end to wait for other processes that have its output open.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(2);
-/// As much as a pipe usually holds, so one read empties it.
+/// The usual capacity of a pipe, so one read empties it.
 const READ_BYTES: usize = 64 * 1024;
-/// The most that a command can make a pipe hold.
+/// The maximum capacity that a command can give a pipe.
 const MAX_LEFTOVER_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,23 +24,23 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Some bytes that a command wrote, cut anywhere.
+/// Some output of a command, split anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     pub stream: OutputStream,
     pub bytes: Bytes,
 }
 
-/// The output of one command. When it is dropped, a command that writes to its pipes finds them broken.
+/// The output of one command. Dropping it breaks the command's pipes.
 #[derive(Debug)]
 pub struct Output {
     source: Source,
     end: watch::Receiver<Option<Exit>>,
     drain_limit: Duration,
-    /// Set once the command has ended.
+    /// Set when the command has ended.
     deadline: Option<Instant>,
     buffer: Vec<u8>,
-    /// The output that was there at the deadline.
+    /// The output that was pending at the deadline.
     leftover: VecDeque<Chunk>,
 }
 
@@ -51,13 +50,12 @@ impl Output {
         Self { source, end, drain_limit: DRAIN_LIMIT, deadline: None, buffer, leftover }
     }
 
-    /// How long to wait, after the end of the command, for whoever still has its output open.
+    /// How long to wait, after the command's end, for other processes that have its output open.
     pub fn set_drain_limit(&mut self, limit: Duration) {
         self.drain_limit = limit;
     }
 
-    /// `None` when the command has ended and all that it wrote has been returned, or the time for that is over.
-    /// Nothing is lost when the future is dropped.
+    /// `None` when the command has ended and all its output was returned, or the drain limit is over. Cancel-safe.
     pub async fn next(&mut self) -> Option<Chunk> {
         loop {
             if let Some(chunk) = self.leftover.pop_front() {
@@ -82,8 +80,8 @@ impl Output {
         }
     }
 
-    /// A reader that was slow still gets what the command wrote before its end; a stranger who goes on writing cannot
-    /// keep this from ending.
+    /// A slow reader still gets what the command wrote before its end; another process that keeps writing cannot
+    /// prolong this.
     fn take_leftover(&mut self) {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let mut taken = 0;
@@ -102,7 +100,7 @@ impl Output {
 }
 
 enum OutputEvent<'a> {
-    /// `None` when it cannot be read any more.
+    /// `None` if it cannot be read any more.
     Chunk(OutputStream, Option<super::stream::Readable<'a>>),
     Ended,
     TimeIsOver,
@@ -131,7 +129,7 @@ async fn wait<'a>(
     }
 }
 
-/// The ends the output comes from; each is given up at its own end.
+/// The pipes or terminal; each is dropped at its end.
 #[derive(Debug)]
 pub(crate) struct Source {
     stdout: Option<Arc<PipeStream>>,

@@ -1,4 +1,4 @@
-//! One command from start to end, with what it wrote.
+//! Runs one command to its end and collects its output.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use super::output::{Chunk, DRAIN_LIMIT, Output, OutputStream};
 use super::stdio::Io;
 use crate::order::Order;
 
-/// The most bytes kept of output and errors together.
+/// Limit of the kept output and errors together.
 pub const CAPTURE_BYTES: usize = 1024 * 1024;
-/// The exit code of a command that ran out of time.
+/// The exit code of a command after a timeout.
 pub const TIMEOUT_CODE: i32 = 124;
 
 #[derive(Debug)]
 pub struct RunOptions {
     /// `None`: as long as it takes.
     pub timeout: Option<Duration>,
-    /// The clock that the timeout is measured by.
+    /// The clock for the timeout.
     pub clock: CommandClock,
     /// For output and errors together.
     pub cap_bytes: usize,
-    /// Written and then closed. `None`: nothing to read.
+    /// Written and then closed. `None`: no input.
     pub stdin: Option<Vec<u8>>,
-    /// How long to wait, after the end, for whoever still has the output open.
+    /// How long to wait, after the end, for other processes that have the output open.
     pub drain_limit: Duration,
     pub extras: Extras,
 }
@@ -50,7 +50,7 @@ impl Default for RunOptions {
 /// A command that has ended.
 #[derive(Debug, Clone)]
 pub struct FinishedCommand {
-    /// With [`TIMEOUT_CODE`] when it ran out of time.
+    /// [`TIMEOUT_CODE`] after a timeout.
     pub exit: Exit,
     pub stdout: HeadTail,
     pub stderr: HeadTail,
@@ -63,7 +63,7 @@ pub async fn run(order: Order, options: RunOptions) -> Result<FinishedCommand, S
     run_with(order, options, |_| {}).await
 }
 
-/// Like [`run`], and shows every piece of output as it comes.
+/// Like [`run`], and reports every piece of output as it arrives.
 pub async fn run_with(
     order: Order,
     options: RunOptions,
@@ -128,8 +128,8 @@ impl Capture {
     }
 }
 
-/// How many bytes each of the two may keep: a third for the output and two thirds for the errors, which say what went
-/// wrong; what one does not need goes to the other.
+/// The limits of both streams: a third for the output and two thirds for the errors, which say what went wrong; what
+/// one does not need goes to the other.
 fn shares(cap: usize, stdout: usize, stderr: usize) -> (usize, usize) {
     let third = stdout.min(cap / 3);
     let stderr = stderr.min(cap - third);

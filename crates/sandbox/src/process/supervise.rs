@@ -1,4 +1,4 @@
-//! Following one helper from its start to its end, so that it is reaped whether or not anybody waits.
+//! Follows one helper from start to end, so that it is reaped whether or not the end is awaited.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,24 +16,24 @@ use super::launch::UnreapedHelper;
 use super::stream::{PipeStream, register};
 use crate::helper::wire::{HelperStatus, StartFailure};
 
-/// How long a helper gets to kill and reap everything. Far more than it needs, and more than it gives itself: it is
-/// killed after that, and then nobody looks after what it has started without a sandbox.
+/// How long a helper gets to kill and reap everything, longer than its own limit. After that it is killed, and then
+/// processes without a sandbox may survive.
 const CLEAN_UP: Duration = Duration::from_secs(10);
 /// The longest line is an error message with a path in it.
 const MAX_STATUS_BYTES: usize = 64 * 1024;
 
-/// How a start went.
+/// The result of a start.
 #[derive(Debug)]
 pub(crate) enum Start {
     Running {
         pid: u32,
     },
     Failed(StartFailure),
-    /// The helper ended without a word.
+    /// The helper ended without a report.
     Lost(Exit),
 }
 
-/// Values whose drop notifies others of the command's end.
+/// Values whose drop signals the command's end.
 pub(crate) type KeptGuards = (Option<CommandGuard>, Option<RegisteredHelper>);
 
 pub(crate) struct HelperSupervisor {
@@ -42,11 +42,11 @@ pub(crate) struct HelperSupervisor {
     when_cut: WhenCut,
     start: Option<oneshot::Sender<Start>>,
     end: watch::Sender<Option<Exit>>,
-    /// Dropped when nothing of the command is left.
+    /// Dropped when all processes of the command have ended.
     kept: KeptGuards,
 }
 
-/// The channels by which the supervisor reports the start and the end.
+/// The channels on which the supervisor reports start and end.
 pub(crate) struct SupervisorNews {
     pub(crate) start: oneshot::Receiver<Start>,
     pub(crate) end: watch::Receiver<Option<Exit>>,
@@ -67,8 +67,8 @@ impl HelperSupervisor {
         Ok((supervisor, SupervisorNews { start: start_news, end: end_news }))
     }
 
-    /// The helper tells of the end when everything the command has started is gone, and so is every trace of it. Only
-    /// its own end is still to come then, which nobody needs to wait for.
+    /// The helper reports the end when all processes and traces of the command are gone. Only its own exit follows,
+    /// which need not be awaited.
     pub(crate) async fn run(mut self) {
         let mut told = None;
         let gone = {
@@ -105,13 +105,13 @@ impl HelperSupervisor {
 
 fn tell(exit: Exit, start: &mut Option<oneshot::Sender<Start>>, end: &watch::Sender<Option<Exit>>) {
     if let Some(start) = start.take() {
-        // Nobody waits any more when the start was given up.
+        // The caller may have been cancelled.
         let _ = start.send(Start::Lost(exit));
     }
     end.send_replace(Some(exit));
 }
 
-/// Reads what the helper tells until it tells of the end, or falls silent.
+/// Reads the helper's status lines until the end.
 async fn follow(status: &PipeStream, start: &mut Option<oneshot::Sender<Start>>) -> Option<Exit> {
     let mut lines = Vec::new();
     let mut buffer = [0; 4096];
@@ -164,7 +164,7 @@ impl Helper {
             (Some(code), _) => Some(Exit::with_code(code)),
             (None, signal) => signal.map(Exit::by_signal),
         };
-        // Unknown only where the system reaps by itself, since the server was started with its children ignored.
+        // Unknown only if the system reaps by itself, because the server was started with SIGCHLD ignored.
         status.and_then(|(_, status)| exit_of(status)).unwrap_or_else(|| Exit::by_signal(libc::SIGKILL))
     }
 }
@@ -174,8 +174,8 @@ impl Drop for Helper {
         if self.reaped {
             return;
         }
-        // The runtime went away first, and no task can wait any more. What the command has started is killed with the
-        // last handle; this only keeps its helper from staying as a zombie.
+        // The runtime has ended, so no task can wait. The command's processes are killed with the last handle; this
+        // only prevents its helper from staying a zombie.
         let pid = self.pid;
         let _ = std::thread::Builder::new().spawn(move || waitpid(Some(pid), WaitOptions::empty()));
     }

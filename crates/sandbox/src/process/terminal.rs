@@ -1,4 +1,4 @@
-//! A pseudo-terminal: the end the command gets and the end the server keeps.
+//! A pseudo-terminal: the command's end and the server's.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,9 +7,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Control-C: interrupts what runs in the foreground, unless a program has taken the key for itself.
+/// Control-C: interrupts the foreground program, unless it handles the key itself.
 pub(crate) const INTERRUPT_KEY: u8 = 0x03;
-/// Control-D: at the start of a line, nothing more will come.
+/// Control-D: at the start of a line, the end of the input.
 pub(crate) const END_KEY: u8 = 0x04;
 
 /// In characters.
@@ -35,7 +35,7 @@ impl Terminal {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&ours)?;
         unlockpt(&ours)?;
-        // It must not become the terminal that controls the server, should the server have none.
+        // It must not become the server's controlling terminal.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let theirs = rustix::fs::open(ptsname(&ours, Vec::new())?, flags, Mode::empty())?;
         resize(&ours, size)?;
@@ -43,7 +43,7 @@ impl Terminal {
     }
 }
 
-/// The programs on the terminal are told by the system.
+/// The system notifies the programs on the terminal.
 pub(crate) fn resize(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
     let size = Winsize { ws_row: size.rows, ws_col: size.cols, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(terminal, size)?)

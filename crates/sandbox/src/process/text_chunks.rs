@@ -1,29 +1,29 @@
-//! Bytes that come in pieces, as text that goes out in pieces.
+//! Converts byte chunks to text chunks.
 
-/// Turns a stream of bytes into strings without ever cutting a character in two. Bytes that cannot become a character
-/// are replaced by U+FFFD as soon as that is known.
+/// Converts a stream of bytes to strings without splitting characters. Invalid bytes are replaced by U+FFFD as soon as
+/// they are known to be invalid.
 #[derive(Debug)]
 pub struct Utf8Chunks {
     at_least: usize,
     at_most: usize,
     text: String,
-    /// The beginning of a character, three bytes at most.
+    /// The start of a character, three bytes at most.
     unfinished: Vec<u8>,
 }
 
 impl Utf8Chunks {
-    /// Every string has at most so many bytes, or one character if that is longer.
+    /// Every string has at most this many bytes, or one longer character.
     pub fn new(at_most: usize) -> Self {
         Self { at_least: 1, at_most: at_most.max(1), text: String::new(), unfinished: Vec::new() }
     }
 
-    /// Holds text back until there are so many bytes of it, or [`flush`](Self::flush) is called.
+    /// Holds text back until there are this many bytes, or [`flush`](Self::flush) is called.
     #[must_use]
     pub fn coalescing(self, at_least: usize) -> Self {
         Self { at_least: at_least.clamp(1, self.at_most), ..self }
     }
 
-    /// Takes bytes and gives the texts that are ready to go out.
+    /// Takes bytes and returns the texts that are ready.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         if self.unfinished.is_empty() {
             self.decode(bytes);
@@ -35,12 +35,12 @@ impl Utf8Chunks {
         self.take(self.at_least)
     }
 
-    /// All whole characters that are held back.
+    /// Returns all complete characters held back.
     pub fn flush(&mut self) -> Vec<String> {
         self.take(1)
     }
 
-    /// Nothing more will come, so an unfinished character is none.
+    /// End of the stream: an incomplete character is invalid.
     pub fn finish(&mut self) -> Vec<String> {
         if !self.unfinished.is_empty() {
             self.unfinished.clear();

@@ -1,4 +1,4 @@
-//! For a server that runs as root, what only root may read is closed to commands, and the user's own files are not.
+//! If the server runs as root, commands cannot read what only root may read, but can use the user's own files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,7 +11,7 @@ use oarlock_sandbox::{Confinement, ReadAccess};
 use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
 
-/// Files of root in a folder that anybody can enter, as in `/etc`.
+/// Files of root in a folder that everyone can enter, like `/etc`.
 struct System(tempfile::TempDir);
 
 impl System {
@@ -99,7 +99,7 @@ fn what_is_the_users_own_is_as_before() {
     }
 }
 
-/// The folder of the repository is outside of the roots, and git asks whose it is.
+/// The repository's folder is outside the roots, and git checks its owner.
 #[test]
 fn a_linked_working_tree_can_be_used() {
     if !rustix::process::geteuid().is_root() {

@@ -1,9 +1,9 @@
-//! Everything that is tried. To add an attempt, add a line: the command's success is the escape.
+//! All escape attempts. To add one, add a line: if the command succeeds, it has escaped.
 
 /// The files of a command's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workspace {
-    /// None of the protected names is there.
+    /// Without protected names.
     Bare,
     /// `.git` is a folder, `.codex` a symbolic link to `settings`.
     Repository,
@@ -11,11 +11,11 @@ pub(crate) enum Workspace {
     Linked,
 }
 
-/// How it is tried.
+/// The kind of attempt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// A script. `$OUT` is a folder that is out of bounds, `$WS` the workspace, `$SECRET` a hidden folder, `$SHARED` a
-    /// file in the host's shared memory, `$HOST` the number of a process outside.
+    /// A script. `$OUT` is a folder outside the sandbox, `$WS` the workspace, `$SECRET` a hidden folder, `$SHARED` a
+    /// file in the host's shared memory, `$HOST` the id of a process outside.
     Shell(Workspace, &'static str),
     /// A system call, by its name in `probe.rs`.
     Call(&'static str),
@@ -25,7 +25,7 @@ use Way::{Call, Shell};
 use Workspace::{Bare, Linked, Repository};
 
 pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
-    // Files out of bounds.
+    // Files outside the sandbox.
     ("create outside", Shell(Bare, "echo x > $OUT/new")),
     ("append outside", Shell(Bare, "echo x >> $OUT/file")),
     ("truncate outside", Shell(Bare, ": > $OUT/file")),
@@ -57,7 +57,7 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("reach the host by /dev/shm", Shell(Bare, "test -e $SHARED")),
     ("a disk in /dev", Shell(Bare, "ls /dev | grep -E '^(sd|vd|nvme|xvd|dm-|loop|mem$|kmsg$|port$)'")),
     ("rename the workspace", Shell(Bare, "cd / && mv $WS $WS-2")),
-    // Names that decide what runs next time.
+    // Names that determine what runs next time.
     ("create .codex", Shell(Bare, "mkdir -p .codex && echo x > .codex/config.toml")),
     ("create .git", Shell(Bare, "mkdir -p .git/hooks && echo x > .git/config")),
     ("create .agents", Shell(Bare, "mkdir -p .agents/skills")),
@@ -85,7 +85,7 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("create .git in a nested root", Shell(Bare, "mkdir -p folder/nested/.git/hooks")),
     ("move a folder above a nested root", Shell(Bare, "mv folder f")),
     ("write where a turned link leads", Shell(Bare, "echo x > $OUT/folder/new")),
-    // The same names further down, which no mount holds. Where the last word is the proof, the one before may fail.
+    // The same names at depth, where there is no mount. If the last command is the proof, earlier ones may fail.
     (".codex at depth", Shell(Bare, "mkdir -p sub/deeper/.codex")),
     (".git/hooks at depth", Shell(Bare, "mkdir -p sub/.git/hooks")),
     ("a repository at depth", Shell(Bare, "git init -q sub && test -e sub/.git")),
@@ -144,7 +144,7 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("link a hidden file", Shell(Bare, "ln $WS/hidden.txt $WS/x && cat $WS/x")),
     ("a secret of the server", Shell(Bare, "env | grep -q OARLOCK_ESCAPE_SECRET")),
     ("the server's environment", Shell(Bare, "cat /proc/$HOST/environ")),
-    // The kernel's own files. Opened for appending only: nothing is changed if that works.
+    // The kernel's own files. Opened for appending only: success changes nothing.
     ("set core_pattern", Shell(Bare, ": >> /proc/sys/kernel/core_pattern")),
     ("set memory overcommit", Shell(Bare, ": >> /proc/sys/vm/overcommit_memory")),
     ("set a network value", Shell(Bare, ": >> /proc/sys/net/ipv4/ip_forward")),
@@ -175,7 +175,7 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("share the user namespace", Shell(Bare, "test $(readlink /proc/self/ns/user) = $NS_USER")),
     ("share the name namespace", Shell(Bare, "test $(readlink /proc/self/ns/uts) = $NS_UTS")),
     ("see the host's interfaces", Shell(Bare, "grep -v lo: /proc/net/dev | grep -q :")),
-    // Who it is.
+    // Its user.
     ("be root", Shell(Bare, "test $(id -u) = 0")),
     ("have capabilities", Shell(Bare, "grep -E '^Cap...:' /proc/self/status | grep -qv 0000000000000000")),
     ("gain privileges", Shell(Bare, "grep -q 'NoNewPrivs:.0' /proc/self/status")),

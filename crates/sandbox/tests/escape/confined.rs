@@ -1,4 +1,4 @@
-//! Programs that confine themselves inside the sandbox: what the supervisor does for them keeps to their own rules.
+//! Programs that restrict themselves inside the sandbox: the supervisor's actions for them obey their own rules.
 
 use std::fs;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ fn any_number_of_programs_may_confine_themselves() {
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }
 
-/// Everything that makes a name in a folder; each must work, or each must not.
+/// All ways to create a name in a folder; all must succeed, or all must fail.
 fn make_names(folder: &str) -> Vec<io::Result<()>> {
     let at = |name: &str| format!("{folder}/{name}");
     let fifo = rustix::fs::FileType::Fifo;
@@ -47,7 +47,7 @@ fn make_names(folder: &str) -> Vec<io::Result<()>> {
     ]
 }
 
-/// Binds this process to reading everything and writing beneath one folder.
+/// Restricts this process to reading everything and writing in one folder.
 fn confine(folder: &str) {
     let abi = ABI::V3;
     let rules = Ruleset::default().handle_access(AccessFs::from_all(abi)).unwrap().create().unwrap();
@@ -104,7 +104,7 @@ fn program() -> io::Result<()> {
     for outcome in make_names("inner") {
         outcome?;
     }
-    // Once more, further down, and all threads one after the other.
+    // Once more, at depth, and all threads one after another.
     confine("inner/deeper");
     fs::write("inner/deeper/file", "text")?;
     fs::create_dir("inner/deeper/folder")?;
@@ -114,13 +114,13 @@ fn program() -> io::Result<()> {
         fs::write("outer/late", "x"),
     ]);
     assert!(fs::write("inner/deeper/.git", "x").is_err(), "protected names stay protected");
-    // Nobody else is bound by it.
+    // Other processes are not restricted by it.
     sibling.stdin.take().unwrap().write_all(b"go\n")?;
     assert!(sibling.wait()?.success());
     Ok(())
 }
 
-/// More than the supervisor keeps at once, one after the other.
+/// More than the supervisor keeps at once, one after another.
 fn many() -> io::Result<()> {
     prepare()?;
     for number in 0..80 {

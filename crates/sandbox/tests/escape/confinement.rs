@@ -1,4 +1,4 @@
-//! Actions that still work inside, and the permissions of each policy.
+//! What still works inside, and the permissions of each policy.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use oarlock_sandbox::{Confinement, Limits, Order, ReadAccess, SelfTest, Strength
 use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
 
-/// Runs a script; `Ok` when it succeeded, else how it ended and what it said.
+/// Runs a script; `Err` with its exit and output if it failed.
 fn check(scene: &Scene, confinement: Option<Confinement>, script: &str) -> Result<(), String> {
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), confinement);
     order.argv[2] = script.to_owned();
@@ -222,21 +222,21 @@ fn the_self_test_finds_the_walls_standing() {
     super::as_normal_user("confinement::the_self_test_finds_the_walls_standing");
 }
 
-/// Inside a sandbox no namespaces can be made, as on a machine that does not allow them.
+/// Inside a sandbox no namespaces can be created, as on a machine that forbids them.
 #[test]
-fn where_a_layer_cannot_be_had_nothing_is_started() {
+fn without_a_layer_nothing_is_started() {
     let scene = Scene::new(Workspace::Bare);
     let mut order = scene.order(Way::Call("none"), Some(scene.confinement()));
-    order.argv[2] = "confinement::behind_walls".to_owned();
+    order.argv[2] = "confinement::inside_a_sandbox".to_owned();
     order.env.insert("TMPDIR".to_owned(), scene.at("ws").display().to_string());
     let (end, said) = scene::run(&order, &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }
 
-/// Not a test of its own: started inside a sandbox.
+/// Not a test: started inside a sandbox.
 #[test]
 #[ignore = "runs inside the sandbox, started by another test"]
-fn behind_walls() {
+fn inside_a_sandbox() {
     let failure = failure_of_true();
     assert_eq!(failure.stage, StartStage::Namespaces);
     assert!(failure.message.contains("cannot make namespaces"), "{failure}");
@@ -244,7 +244,7 @@ fn behind_walls() {
     assert!(refusal.starts_with("sandboxed commands are refused: cannot make namespaces"), "{refusal}");
 }
 
-/// As in a container that hides parts of `/proc`, where the kernel grants no new one.
+/// As in a container that hides parts of `/proc`, where the kernel allows no new one.
 #[test]
 fn where_proc_is_masked_nothing_is_started() {
     let program = std::env::current_exe().unwrap();
@@ -256,11 +256,11 @@ fn where_proc_is_masked_nothing_is_started() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// Not a test of its own: started where `/proc` is masked.
+/// Not a test: started where `/proc` is masked.
 #[test]
 #[ignore = "runs where /proc is masked"]
 fn behind_a_mask() {
-    // Many times: what goes wrong inside must be told every time.
+    // Repeatedly: a failure inside must be reported every time.
     for _ in 0..20 {
         let failure = failure_of_true();
         assert_eq!(failure.stage, StartStage::Mounts);

@@ -1,4 +1,4 @@
-//! However a command ends, nothing of it is left soon after, in every mode.
+//! However a command ends, all its processes end soon after, in every mode.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::attempts::{Way, Workspace};
 use super::scene::Scene;
 
-/// Where an order is passed to the stand-in for a server.
+/// The variable with the order for a substitute server.
 const ORDER: &str = "OARLOCK_ESCAPE_ORDER";
 
 const MODES: [Option<Strength>; 3] = [Some(Strength::Full), Some(Strength::LandlockOnly), None];
@@ -24,7 +24,7 @@ fn mark() -> String {
     format!("98765.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Leaves a daemon in a session of its own, a child that ignores polite signals, and a grandchild of a dead parent.
+/// Leaves a daemon in its own session, a child that ignores SIGTERM, and an orphaned grandchild.
 fn order(scene: &Scene, mode: Option<Strength>, mark: &str, then: &str) -> Order {
     let confinement = mode.map(|strength| match strength {
         Strength::Full => scene.confinement(),
@@ -60,7 +60,7 @@ fn survivors(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// There is nothing to wait for but their absence.
+/// There is no event to wait for, only their absence.
 fn assert_gone(mark: &str, what: &str) {
     let deadline = Instant::now() + super::PATIENCE;
     loop {
@@ -150,7 +150,7 @@ fn when_the_server_is_killed() {
     }
 }
 
-/// Not a test of its own: stands for a server until it is killed.
+/// Not a test: a substitute server that runs until it is killed.
 #[test]
 #[ignore = "plays the server, started by another test"]
 fn server() {
@@ -172,12 +172,12 @@ fn a_storm_of_forks_is_capped_and_ends() {
         });
         let mut order = scene.order(Way::Shell(Workspace::Bare, ""), confinement);
         order.limits.processes = 40;
-        // Each shell makes two more, until none can be made.
+        // Each shell forks two more, until the limit is reached.
         let script = format!("storm() {{ storm & storm & sleep {mark}; }}; storm; wait");
         order.argv[2] = script;
         let order = serde_json::to_vec(&order).unwrap();
         let mut helper = launch(&order, Stdio::null(), Stdio::piped(), Stdio::piped()).unwrap();
-        // The first complaint says that the limit was met.
+        // The first error means that the limit was reached.
         let mut said = [0; 1];
         helper.child.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
         assert!(survivors(&mark).len() <= 41, "{mode:?}: {}", survivors(&mark).len());

@@ -1,5 +1,5 @@
-//! Plain files with protected names below the top of a root: no way of opening makes one, and every other file is made
-//! and opened as it would be without a supervisor.
+//! Plain files with protected names at depth: no open call creates one, and every other file is created and opened as
+//! without a supervisor.
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::ffi::{CStr, CString};
@@ -15,7 +15,7 @@ use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
 use super::sockets_probe::while_swapping;
 
-/// Openings that create, or could have, right and wrong.
+/// Open calls that create, or could have, valid and invalid ones.
 const SCRIPT: &str = r#"
 exec 2>&1
 t() { echo "$ $*"; (eval "$*"); echo "= $?"; }
@@ -77,7 +77,7 @@ fn files_can_be_made_by_every_call() {
     super::as_normal_user("files_at_depth::files_can_be_made_by_every_call");
 }
 
-/// Without the layer that refuses what the supervisor did not make, changing the path in time makes the file.
+/// Without Landlock, changing the path in time creates the file.
 #[test]
 fn swapping_fails_because_of_landlock() {
     let escaped =
@@ -129,7 +129,7 @@ fn nameless() -> io::Result<()> {
     if linked < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A path in memory that is now free to be made, now protected.
+/// A path in memory that alternates between an allowed and a protected name.
 fn swapped() -> io::Result<()> {
     let mut path = *b"deep/.codey\0";
     let at = path.as_mut_ptr() as usize + 10;
@@ -143,7 +143,7 @@ fn swapped() -> io::Result<()> {
     while_swapping(swap, || {
         // SAFETY: the path ends with a zero.
         let _ = opened(unsafe { libc::open(path.as_ptr().cast(), libc::O_CREAT | libc::O_WRONLY, 0o644) });
-        // Both a file that is new and one that is there already.
+        // Both a new file and an existing one.
         round += 1;
         if round % 2 == 0 {
             let _ = fs::remove_file("deep/.codey");
@@ -152,7 +152,7 @@ fn swapped() -> io::Result<()> {
     })
 }
 
-/// A link that leads now to a file that is there, now to a protected name.
+/// A link that alternates between an existing file and a protected name.
 fn swapped_link() -> io::Result<()> {
     fs::write("deep/plain", "")?;
     symlink("plain", "deep/good")?;
@@ -188,13 +188,13 @@ fn work() -> io::Result<()> {
     let out = openat2(folder.as_raw_fd(), c"../five", beneath).unwrap_err();
     assert_eq!(out.raw_os_error(), Some(libc::EXDEV));
     assert!(!fs::exists("five")?);
-    // A file that its maker may not open again is open for writing all the same.
+    // A file that its creator cannot open again is still open for writing.
     let path = c"deep/closed";
     // SAFETY: a text that ends with a zero.
     let closed = opened(unsafe { libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0) })?;
     rustix::io::write(&closed, b"x")?;
     assert_eq!(rustix::io::fcntl_getfd(&closed)?, rustix::io::FdFlags::empty());
-    // A nameless file needs nobody, and appending, truncating and locking work on a new one.
+    // A nameless file needs no supervisor, and appending, truncating and locking work on a new one.
     let new = fs::OpenOptions::new().append(true).read(true).create_new(true).open("deep/new")?;
     new.lock()?;
     rustix::io::write(&new, b"abc")?;

@@ -1,4 +1,4 @@
-//! Without a layer something gets out. Otherwise nobody would notice if it were missing.
+//! Without a layer some attempt succeeds. Otherwise a missing layer would go unnoticed.
 
 use oarlock_sandbox::testing::SandboxLayer;
 
@@ -32,7 +32,7 @@ const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
     (&[SandboxLayer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
 ];
 
-/// Only root is somebody to the kernel's own files, and only as long as it is root.
+/// Only root can access the kernel's own files.
 const WITHOUT_AS_ROOT: &[(&[SandboxLayer], &[&str])] = &[
     (
         &[SandboxLayer::ProcessNamespace, SandboxLayer::Landlock, SandboxLayer::OwnUser],

@@ -1,5 +1,5 @@
-//! Attempts to get out of the sandbox. Every one must fail, for root and for a normal user; and with a layer left out,
-//! one must succeed, or the suite would not notice its absence.
+//! Attempts to escape from the sandbox. All must fail, for root and for a normal user; and with a layer left out, one
+//! must succeed, which proves that the suite would notice.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 mod as_root;
@@ -28,13 +28,13 @@ use attempts::{ATTEMPTS, Way, Workspace};
 use oarlock_sandbox::testing::{HelperStatus, SandboxLayer};
 use scene::Scene;
 
-/// Far more than anything here takes on a busy machine, and far less than what is waited for to no end.
+/// A timeout that nothing here reaches, even on a busy machine.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Somebody without any rights.
+/// An unprivileged user.
 const NOBODY: u32 = 65534;
 
-/// Whether an attempt got out: it succeeded, or something is different afterwards.
+/// Whether an attempt succeeded, or changed something outside.
 fn escapes(way: Way, without: &[SandboxLayer]) -> Option<String> {
     let workspace = match way {
         Way::Shell(workspace, _) => workspace,

@@ -1,4 +1,4 @@
-//! Protected names that are not there yet: held while a command runs, and no trace of it afterwards.
+//! Protected names that do not exist: reserved while a command runs, without a trace afterwards.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,7 +15,7 @@ fn left(scene: &Scene) -> Vec<&'static str> {
     PROTECTED_NAMES.into_iter().filter(|name| scene.at("ws").join(name).symlink_metadata().is_ok()).collect()
 }
 
-/// A command that says when it runs, and then waits for its input to end.
+/// A command that reports its start, and then waits for the end of its input.
 fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::LaunchedHelper {
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv[2] = format!("echo ready; read line; {then}");

@@ -1,5 +1,5 @@
-//! Protected names below the top of a root, which no mount holds: nothing makes them, and everything else is made as
-//! it would be without a supervisor.
+//! Protected names at depth, where there is no mount: nothing creates them, and everything else works as without a
+//! supervisor.
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::ffi::CString;
@@ -13,7 +13,7 @@ use super::attempts::{ATTEMPTS, Way, Workspace};
 use super::scene::{self, Scene};
 use super::sockets_probe::while_swapping;
 
-/// Everything that makes or moves names, right and wrong, each with what it says about itself.
+/// All ways to create or rename names, valid and invalid, each with its result.
 const SCRIPT: &str = r#"
 exec 2>&1
 t() { echo "$ $*"; "$@"; echo "= $?"; }
@@ -129,7 +129,7 @@ fn work() -> io::Result<()> {
     Ok(())
 }
 
-/// A name in memory that is now free to be made, now protected.
+/// A name in memory that alternates between an allowed and a protected one.
 fn swapped() -> io::Result<()> {
     std::fs::create_dir("deep")?;
     let mut path = *b"deep/.codey\0";

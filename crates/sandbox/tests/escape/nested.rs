@@ -1,4 +1,4 @@
-//! Protected names deeper down, where the server has found them.
+//! Protected names at depth that the server has found.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -80,8 +80,8 @@ fn what_was_found_may_be_gone_or_a_link_by_now() {
     as_normal_user("nested::what_was_found_may_be_gone_or_a_link_by_now");
 }
 
-/// Whatever is swapped meanwhile, commands start, and nothing outside becomes writable. Only somebody outside of the
-/// sandbox can swap like this: inside, the folders above what is protected cannot be moved.
+/// Whatever is swapped meanwhile, commands start, and nothing outside becomes writable. Only a process outside the
+/// sandbox can swap like this: inside, parent folders of protected paths cannot be renamed.
 #[test]
 fn what_was_found_may_be_swapped_at_any_moment() {
     let scene = scene();

@@ -1,5 +1,5 @@
-//! Attempts by system call, made inside by this test program itself. With arguments that do no harm, so that "reached
-//! the kernel" is told from "was stopped" by the error alone.
+//! Attempts by system call, made inside by this test program. The arguments are harmless, so that the error alone
+//! distinguishes "reached the kernel" from "was stopped".
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::io;
@@ -7,10 +7,10 @@ use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-/// Where the name of the attempt is passed.
+/// The variable with the attempt's name.
 pub(crate) const VARIABLE: &str = "OARLOCK_PROBE";
 
-/// Not a test of its own: started inside the sandbox with a name to try.
+/// Not a test: started inside the sandbox with the name of an attempt.
 #[test]
 #[ignore = "runs inside the sandbox, started by another test"]
 fn probe() {
@@ -32,13 +32,13 @@ fn probe() {
     std::process::exit(i32::from(!reached(&name)));
 }
 
-/// Whether the call got past the sandbox: it succeeded, or the kernel found fault with its arguments.
+/// Whether the call passed the sandbox: it succeeded, or the kernel rejected its arguments.
 fn reached(name: &str) -> bool {
     match attempt(name) {
         Ok(()) => true,
         Err(error) => {
             let stopped = [libc::EPERM, libc::EACCES, libc::ENOSYS, libc::EROFS];
-            // Nobody is there, as on a network of its own.
+            // No listener, as in a separate network namespace.
             let nobody = [libc::ECONNREFUSED, libc::ENETUNREACH, libc::ENOENT, libc::ESRCH];
             let code = error.raw_os_error().unwrap_or(0);
             eprintln!("{name}: {error}");
@@ -68,7 +68,7 @@ fn socket(family: i32, kind: i32) -> io::Result<()> {
 fn attempt(name: &str) -> io::Result<()> {
     match name {
         "descriptors" => descriptors(),
-        // There is no such user inside, which is an invalid argument.
+        // The user does not exist inside, which is an invalid argument.
         "setuid" => call(libc::SYS_setuid, [0; 6]).map_err(|_| io::Error::from_raw_os_error(libc::EPERM)),
         "x32" => call(libc::SYS_getpid | 0x4000_0000, [0; 6]),
         "int80" => int80(),
@@ -94,7 +94,7 @@ fn sockets(name: &str) -> io::Result<()> {
         "socket_netlink" => socket(libc::AF_NETLINK, libc::SOCK_RAW),
         "socket_alg" => socket(libc::AF_ALG, libc::SOCK_SEQPACKET),
         "socket_local_datagram" => socket(libc::AF_UNIX, libc::SOCK_DGRAM),
-        // The kernel makes a datagram socket of it.
+        // The kernel turns it into a datagram socket.
         "socket_local_raw" => socket(libc::AF_UNIX, libc::SOCK_RAW),
         "socket_local_raw_flags" => {
             socket(libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)
@@ -108,7 +108,7 @@ fn sockets(name: &str) -> io::Result<()> {
     }
 }
 
-/// The calls that need no more than a number and arguments.
+/// The calls that need only a number and arguments.
 fn table(name: &str) -> io::Result<()> {
     let user: libc::c_long = libc::CLONE_NEWUSER.into();
     let (root, tmpfs, here) = (text(c"/"), text(c"tmpfs"), text(c"."));
@@ -160,7 +160,7 @@ fn table(name: &str) -> io::Result<()> {
         "tioclinux" => (libc::SYS_ioctl, [0, 0x541c, 0, 0, 0, 0]),
         "umount" => (libc::SYS_umount2, [text(c"/proc"), libc::MNT_DETACH.into(), 0, 0, 0, 0]),
         "unshare_mounts" => (libc::SYS_unshare, [libc::CLONE_NEWNS.into(), 0, 0, 0, 0, 0]),
-        // With a bit that does not exist: refused by the filter before the kernel sees it.
+        // With an invalid bit: the filter refuses it before the kernel sees it.
         "unshare_user" => (libc::SYS_unshare, [user | 1, 0, 0, 0, 0, 0]),
         "userfaultfd" => (libc::SYS_userfaultfd, [BAD, 0, 0, 0, 0, 0]),
         name => panic!("no probe is called {name}"),
@@ -172,11 +172,11 @@ fn host_port() -> u16 {
     std::env::var("PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(1)
 }
 
-/// Succeeds when a descriptor beyond the standard three came in.
+/// Succeeds if a descriptor beyond the standard three was inherited.
 fn descriptors() -> io::Result<()> {
     let entries = std::fs::read_dir("/proc/self/fd")?.flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    // The listing itself takes one, which is closed again by now.
+    // The listing uses one itself, which is closed by now.
     let open: Vec<i32> =
         numbers.collect::<Vec<_>>().into_iter().filter(|fd| *fd > 2 && is_open(*fd)).collect();
     if open.is_empty() { Err(io::Error::from_raw_os_error(libc::EPERM)) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! A workspace, what is around it, and one command in it.
+//! A workspace with its surroundings, and one command in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::attempts::{Way, Workspace};
 use super::probe;
 
-/// A file in each place that a command must not write to, which would be seen if it did.
+/// A path in each place that a command must not write.
 const PLANTED: &[&str] = &["/etc", "/usr/bin", "/var/tmp", "/", "/run", "/dev", "/sys/fs/cgroup/pids"];
 
 pub(crate) struct Scene {
@@ -100,7 +100,7 @@ impl Scene {
         }
     }
 
-    /// A sandbox of Landlock alone, which cannot hide anything within a writable root.
+    /// A sandbox of Landlock only, which cannot hide anything in a writable root.
     pub(crate) fn weak_walls(&self) -> Confinement {
         let hidden = vec![self.at("secret")];
         Confinement { strength: Strength::LandlockOnly, hidden, ..self.confinement() }
@@ -141,7 +141,7 @@ impl Scene {
         }
     }
 
-    /// Changes that a command must not make.
+    /// Forbidden changes that a command has made.
     pub(crate) fn damage(&self, workspace: Workspace) -> Vec<String> {
         let mut damage = Vec::new();
         let mut expect = |what: &str, holds: bool| {
@@ -193,7 +193,7 @@ pub(crate) fn start(order: &Order, without: &[SandboxLayer], output: Stdio) -> L
     launch(order.to_string().as_bytes(), Stdio::null(), output, Stdio::piped()).expect("a helper")
 }
 
-/// Runs a command to its end, and gives what it said on standard error as well.
+/// Runs a command to its end, and returns its standard error too.
 pub(crate) fn run(order: &Order, without: &[SandboxLayer]) -> (HelperStatus, String) {
     let mut helper = start(order, without, Stdio::piped());
     let mut said = String::new();
@@ -201,7 +201,7 @@ pub(crate) fn run(order: &Order, without: &[SandboxLayer]) -> (HelperStatus, Str
     (helper.end().expect("an end"), said)
 }
 
-/// Starts a command that says `ready` and then reads a line.
+/// Starts a command that prints `ready` and then reads a line.
 pub(crate) fn waiting(order: &Order) -> LaunchedHelper {
     let order = serde_json::to_vec(order).expect("an order");
     let mut helper = launch(&order, Stdio::piped(), Stdio::piped(), Stdio::piped()).expect("a helper");
@@ -212,7 +212,7 @@ pub(crate) fn waiting(order: &Order) -> LaunchedHelper {
     helper
 }
 
-/// Gives it that line, and waits for its end.
+/// Sends it that line, and waits for its end.
 pub(crate) fn go_on(helper: &mut LaunchedHelper) -> Option<HelperStatus> {
     let _ = helper.child.stdin.take().expect("a pipe").write_all(b"go\n");
     helper.end()

@@ -1,4 +1,4 @@
-//! With network on: who can be reached, and who cannot.
+//! With network: which peers are reachable.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -65,7 +65,7 @@ const WORK: &[&str] = &[
     "online_work_ended",
 ];
 
-/// Without a layer, what gets through.
+/// What gets through without a layer.
 const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
     (
         &[SandboxLayer::Connections],
@@ -101,7 +101,7 @@ const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
 struct Outside {
     closed: TcpListener,
     open: TcpListener,
-    /// Answers to nobody: its queue is full.
+    /// Accepts no connection: its queue is full.
     full: TcpListener,
     _in_queue: Vec<TcpStream>,
     _tmp: (tempfile::TempDir, UnixListener),
@@ -114,7 +114,7 @@ struct Outside {
 fn outside() -> &'static Outside {
     static OUTSIDE: OnceLock<Outside> = OnceLock::new();
     OUTSIDE.get_or_init(|| {
-        // As tmux does, in a folder of its own beneath one that commands can write to.
+        // Like tmux, in its own folder inside a writable one.
         let folder = tempfile::Builder::new().prefix("oarlock-escape").tempdir_in("/tmp").unwrap();
         let tmp_socket = folder.path().join("default");
         let abstract_name = format!("oarlock-sockets-{}", std::process::id());
@@ -136,7 +136,7 @@ fn outside() -> &'static Outside {
     })
 }
 
-/// By all addresses of this machine, of both versions. Nothing fills its queue.
+/// On all addresses of this machine, IPv4 and IPv6. Its queue does not fill up.
 fn listen() -> TcpListener {
     let listener = TcpListener::bind("[::]:0").unwrap();
     let accepting = listener.try_clone().unwrap();
@@ -241,7 +241,7 @@ fn own_rules_hold_for_connections() {
     super::as_normal_user("sockets::own_rules_hold_for_connections");
 }
 
-/// Also where it cannot be seen.
+/// Even if its path is not visible.
 #[test]
 fn a_granted_socket_can_be_reached_and_no_other() {
     let scene = Scene::new(Workspace::Bare);
@@ -255,7 +255,7 @@ fn a_granted_socket_can_be_reached_and_no_other() {
     assert_eq!(run(&scene, with.clone(), "online_work_granted", &[]), Ok(()));
     assert!(run(&scene, with, "online_local_path", &[]).is_err());
     assert!(run(&scene, confinement(&scene), "online_work_granted", &[]).is_err());
-    // A link that a command can have made grants nothing.
+    // A link that a command could have created grants nothing.
     std::os::unix::fs::symlink(scene.at("secret/granted"), scene.at("ws/link")).unwrap();
     let turned = Confinement { unix_sockets: vec![scene.at("ws/link")], ..confinement(&scene) };
     assert!(run(&scene, turned, "online_work_granted", &[]).is_err());

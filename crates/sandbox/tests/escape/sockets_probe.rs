@@ -1,5 +1,5 @@
-//! Attempts to reach somebody by sockets with network on, made inside by this test program itself. Success is an
-//! escape for those in `sockets::ATTEMPTS`, and what is expected of those in `sockets::WORK`.
+//! Attempts to reach peers by sockets with network on, made inside by this test program. Success is an escape for those
+//! in `sockets::ATTEMPTS`, and required for those in `sockets::WORK`.
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::io::{self, Read, Write};
@@ -114,7 +114,7 @@ pub(crate) fn bind(socket: &OwnedFd, address: &[u8]) -> Outcome {
     checked(unsafe { libc::bind(socket.as_raw_fd(), address.as_ptr().cast(), length) }.into()).map(drop)
 }
 
-/// The connection is made by the first thing written.
+/// The connection is made by the first write.
 fn closed_by_fast_open() -> Outcome {
     let socket = socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
     let on: i32 = 1;
@@ -144,7 +144,7 @@ fn closed_by_message() -> Outcome {
     .map(drop)
 }
 
-/// One that came later would be asked instead of the supervisor, and could say "go on".
+/// A later listener would be notified instead of the supervisor, and could answer "continue".
 fn second_listener() -> Outcome {
     let mut code = [libc::sock_filter { code: 6, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW }];
     let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
@@ -160,11 +160,11 @@ fn second_listener() -> Outcome {
     .map(drop)
 }
 
-/// How many attempts must have had a swap in their midst: fewer prove nothing, and on a busy machine thousands can be made
-/// before the other thread first runs.
+/// How many attempts must overlap with a swap: fewer prove nothing, and on a busy machine thousands of attempts may run
+/// before the other thread starts.
 const SWAPPED: usize = 500;
 
-/// Runs `swap` over and over, in another thread, while attempts are made, until enough were disturbed by a swap.
+/// Repeats `swap` in another thread during the attempts, until enough overlapped.
 pub(crate) fn while_swapping(
     swap: impl Fn() + Sync,
     mut attempt: impl FnMut() -> io::Result<bool>,
@@ -189,7 +189,7 @@ pub(crate) fn while_swapping(
     if escaped { Ok(()) } else { Err(error(libc::EACCES)) }
 }
 
-/// An address in memory that is now an open port's, now a closed one's.
+/// An address in memory that alternates between an open and a closed port.
 fn swapped_address() -> Outcome {
     let (open, closed) = (port("OPEN_PORT"), port("CLOSED_PORT"));
     let shared: Vec<u8> = internet_address(Ipv4Addr::LOCALHOST, open);
@@ -208,7 +208,7 @@ fn swapped_address() -> Outcome {
     })
 }
 
-/// A number that is now a socket of one family, now of the other, and an address that fits the other.
+/// A descriptor that alternates between two socket families, with an address for one of them.
 fn swapped_descriptor() -> Outcome {
     let (open, closed) = (port("OPEN_PORT"), port("CLOSED_PORT"));
     let internet = socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
@@ -241,7 +241,7 @@ fn swapped_descriptor() -> Outcome {
     })
 }
 
-/// A link that leads now to a socket of one's own, now to one outside.
+/// A link that alternates between a socket inside and one outside.
 fn swapped_path() -> Outcome {
     let _own = UnixListener::bind("own.sock")?;
     let drain = _own.try_clone()?;
@@ -251,7 +251,7 @@ fn swapped_path() -> Outcome {
     std::fs::hard_link("to-own", "way")?;
     let swap = || {
         for name in ["to-host", "to-own"] {
-            // Left over if both names were of one file, as a move then does nothing.
+            // Left if both names were the same file, because a rename then does nothing.
             let _ = std::fs::remove_file("next");
             let _ = std::fs::hard_link(name, "next").and_then(|()| std::fs::rename("next", "way"));
         }
@@ -262,7 +262,7 @@ fn swapped_path() -> Outcome {
     })
 }
 
-/// Used by what is expected to work.
+/// Used by what must work.
 pub(crate) fn talk(mut one: impl Read + Write, mut other: impl Read + Write) -> Outcome {
     let mut said = [0; 2];
     one.write_all(b"hi")?;

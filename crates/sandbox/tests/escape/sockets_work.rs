@@ -1,4 +1,4 @@
-//! Actions that must work with network on, done inside by this test program itself.
+//! Actions that must work with network on, done inside by this test program.
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::io::{self, Read};
@@ -63,7 +63,7 @@ pub(crate) fn work(name: &str) -> Outcome {
     }
 }
 
-/// The usual way around paths that are too long for an address.
+/// The usual workaround for paths that are too long for an address.
 fn local_long() -> Outcome {
     let folder = "long-".repeat(40);
     std::fs::create_dir_all(&folder)?;
@@ -98,7 +98,7 @@ fn local_kept_flags() -> Outcome {
     Ok(())
 }
 
-/// A client with a name of its own. The server may see somebody first who says nothing.
+/// A client with a bound socket. The server may accept a silent connection first.
 fn local_bound() -> Outcome {
     let server = UnixListener::bind("s.sock")?;
     let client = socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
@@ -121,7 +121,7 @@ fn packets() -> Outcome {
     connect(client.as_raw_fd(), &local_address(b"p.sock"))
 }
 
-/// A program gets the error that the kernel would give.
+/// A program gets the kernel's error.
 fn errors() -> Outcome {
     let told = |outcome: Outcome, code: i32| {
         let found = outcome.map_err(|error| error.raw_os_error());
@@ -154,7 +154,7 @@ fn udp() -> Outcome {
     one.connect(other.local_addr()?)?;
     one.send(b"hi")?;
     expect(other.recv_from(&mut [0; 2])?.1 == one.local_addr()?, "who sent it")?;
-    // Ends the association.
+    // Dissolves the association.
     connect(one.as_raw_fd(), &[0; 16])?;
     expect(one.peer_addr().is_err(), "it is connected to nobody")
 }
@@ -184,7 +184,7 @@ fn many() -> Outcome {
     })
 }
 
-/// More at once than the queue of the one that listens has room for.
+/// More concurrent connections than the listener's queue can take.
 fn many_local() -> Outcome {
     let server = UnixListener::bind("s.sock")?;
     // SAFETY: numbers only.
@@ -196,7 +196,7 @@ fn many_local() -> Outcome {
     })
 }
 
-/// A thread with descriptors of its own.
+/// A thread with its own descriptor table.
 fn thread_apart() -> Outcome {
     // SAFETY: this thread does not use what the others open, nor they what it does.
     checked(unsafe { libc::unshare(libc::CLONE_FILES) }.into())?;
@@ -255,7 +255,7 @@ fn blackholed() -> io::Result<std::process::Child> {
         .spawn()
 }
 
-/// Somebody who is killed while connecting is gone at once, and others can go on.
+/// A process that is killed while connecting ends at once, and others continue.
 fn killed() -> Outcome {
     for _ in 0..20 {
         let mut child = blackholed()?;
@@ -267,7 +267,7 @@ fn killed() -> Outcome {
     Ok(())
 }
 
-/// The command ends while something it has left behind is connecting.
+/// The command ends while a background process of it is connecting.
 fn ended() -> Outcome {
     for _ in 0..5 {
         blackholed()?;

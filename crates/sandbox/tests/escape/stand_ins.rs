@@ -1,5 +1,5 @@
-//! The helper itself acts in folders where others can swap files at any moment. Nothing outside may change by that, and
-//! nobody may keep it from going on.
+//! The helper itself acts in folders where others can swap files at any moment. That must change nothing outside, and
+//! must not block the helper.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,7 +16,7 @@ use super::{NOBODY, as_normal_user};
 
 const STARTS: usize = 60;
 
-/// Starts commands, one after the other, while `swap` is called again and again.
+/// Starts commands one after another, while `swap` is called repeatedly.
 fn while_swapping(scene: &Scene, swap: impl Fn() + Sync) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -29,7 +29,7 @@ fn while_swapping(scene: &Scene, swap: impl Fn() + Sync) {
         }
         for _ in 0..STARTS {
             let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.confinement()));
-            // Whether it is started does not matter here.
+            // Whether it starts does not matter here.
             let _ = scene::run(&order, &[]);
         }
         done.store(true, Ordering::Relaxed);
@@ -45,7 +45,7 @@ fn a_link_in_place_of_a_stand_in_changes_nothing_outside() {
     let scene = Scene::new(Workspace::Bare);
     fs::set_permissions(scene.at("outside/file"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(scene.at("outside/folder"), fs::Permissions::from_mode(0o700)).unwrap();
-    // A file made in such a folder has another mode than asked for, which a helper may want to mend.
+    // A file in such a folder gets another mode than requested, which a helper must not try to fix.
     fs::set_permissions(scene.at("ws"), fs::Permissions::from_mode(0o2755)).unwrap();
     for target in ["outside/file", "outside/folder"] {
         let (name, link) = (scene.at("ws/.codex"), scene.at("ws/link"));
@@ -91,7 +91,7 @@ fn a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside() {
     as_normal_user("stand_ins::a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside");
 }
 
-/// A file that looks like a stand-in, locked by somebody who never lets go.
+/// A file that looks like a placeholder, locked by another process for ever.
 fn hostile(scene: &Scene, owner: Option<u32>) -> File {
     let path = scene.at("ws/.git");
     fs::create_dir(&path).unwrap();
@@ -113,7 +113,7 @@ fn a_locked_stand_in_stalls_nobody() {
         let order = scene.order(Way::Shell(Workspace::Bare, "! mkdir .git/hooks"), Some(scene.confinement()));
         assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 }, "{owner:?}");
         assert!(began.elapsed() < super::PATIENCE, "{:?}", began.elapsed());
-        // It is not ours to take away.
+        // It is not ours to remove.
         assert!(scene.at("ws/.git").is_dir());
     }
     as_normal_user("stand_ins::a_locked_stand_in_stalls_nobody");

@@ -1,4 +1,4 @@
-//! The state folder of the server is out of reach wherever it lies.
+//! The server's state folder is unreachable wherever it is.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -35,7 +35,7 @@ fn order(scene: &Scene, state: PathBuf, script: &str) -> Order {
     order
 }
 
-/// Those of the scripts that succeed, though none may.
+/// The scripts that succeed, though none may.
 fn succeed(scene: &Scene, state: &str, scripts: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for script in scripts {
@@ -144,7 +144,7 @@ fn not_there_yet() {
     as_normal_user("state::not_there_yet");
 }
 
-/// Files of ours that are kept elsewhere, by links of the state folder to what is not there yet.
+/// Our own files behind links in the state folder with missing targets.
 #[test]
 fn behind_a_dangling_link() {
     let attempts = [
@@ -190,7 +190,7 @@ fn behind_a_dangling_link() {
         assert!(matches!(end, HelperStatus::Exited { code } if code != 0), "{script}: {end:?} {said}");
         assert_eq!(made, None, "{script}: {said}");
     }
-    // The same name is nobody's business elsewhere.
+    // The same name is allowed elsewhere.
     let (end, said, _) = run(
         "mkdir -p t/deep && echo x > t/later.json && echo x > t/deep/later.json && mv t u && \
                               mv sub s && mkdir sub && echo x > sub/later.json && echo x > later.jsonl",
@@ -259,7 +259,7 @@ fn parts_of_it_can_be_shown() {
     as_normal_user("state::parts_of_it_can_be_shown");
 }
 
-/// Files whose folder is not ours are covered one by one.
+/// Files in a folder that is not ours are covered individually.
 #[test]
 fn a_hidden_file_in_a_writable_folder_can_be_neither_read_nor_replaced() {
     let scene = Scene::new(Workspace::Bare);
@@ -287,7 +287,7 @@ fn mounted_a_second_time() {
     as_normal_user("state::mounted_a_second_time");
 }
 
-/// Not a test of its own: started where the state folder is mounted a second time.
+/// Not a test: started where the state folder is mounted a second time.
 #[test]
 #[ignore = "runs where a folder is mounted twice"]
 fn where_it_is_mounted_twice() {

@@ -1,4 +1,4 @@
-//! Starting, reading, writing, and how it ended.
+//! Starting commands, their input and output, and their exit.
 
 use oarlock_sandbox::{CommandInputError, Io, OutputStream, SelfTest};
 
@@ -11,7 +11,7 @@ async fn when_memory_runs_out_a_command_goes_before_the_server() {
     }
 }
 
-/// Where a cgroup is to be had, which the self-test says.
+/// If a cgroup is available, according to the self-test.
 #[tokio::test]
 async fn a_command_may_have_most_of_the_memory_and_not_all() {
     let limited = SelfTest::run().layers.iter().any(|layer| layer.detail.contains("memory by cgroup"));
@@ -29,7 +29,7 @@ async fn a_command_may_have_most_of_the_memory_and_not_all() {
     }
 }
 
-/// Of the group that was made for this process alone.
+/// Of the group created for this process.
 fn memory_limit(pid: u32) -> Option<u64> {
     let member = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
     member.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! Which descriptors a command has, and that none stay with the server.
+//! A command's descriptors, and that none leak in the server.
 
 use std::os::fd::AsRawFd;
 
@@ -6,7 +6,7 @@ use oarlock_sandbox::Io;
 
 use crate::support::{alone, both, children, order, rest, result, shell, spawn, until};
 
-/// The output of `ls`, without the directory that it reads for that.
+/// The output of `ls`, without the descriptor of its own listing.
 async fn open_in_a_command(order: oarlock_sandbox::Order) -> Vec<String> {
     let listing = result(order).await.stdout;
     let links = listing.lines().filter_map(|line| line.split_once(" -> "));
@@ -28,7 +28,7 @@ async fn a_command_has_only_the_standard_three() {
 
 #[tokio::test]
 async fn nothing_is_blocked_or_ignored_that_the_server_blocks_or_ignores() {
-    // The C library keeps these two for itself and has every process it starts ignore them.
+    // The C library reserves these two, and has every process it starts ignore them.
     const OF_THE_LIBRARY: u64 = 0b11 << 31;
     for order in both(shell("grep -E '^Sig(Blk|Ign)' /proc/self/status")) {
         let stdout = result(order).await.stdout;
@@ -57,7 +57,7 @@ async fn alone_the_server_keeps_none() {
             let refused = oarlock_sandbox::Process::spawn(order(&["no-such-program"]), io).await;
             refused.expect_err("it is not there");
         }
-        // A supervisor may still be on its way out after its news.
+        // A supervisor may still be ending after its report.
         tokio::task::yield_now().await;
         if round == 0 {
             before = count();

@@ -1,4 +1,4 @@
-//! Whatever a command does, it ends, and nothing of it is left.
+//! Whatever a command does, it ends with all its processes.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ async fn a_daemon_does_not_outlive_the_command() {
 #[tokio::test]
 async fn a_daemon_of_a_daemon_does_not_either() {
     let seconds = unique_seconds();
-    // The middle ones are gone when the command ends, so the last has no living ancestor but the helper.
+    // The processes between have ended, so only the helper is an ancestor of the last one.
     let script = format!("(setsid sh -c '(setsid sleep {seconds} &) ; echo up' &) ; read line");
     let (process, mut output) = spawn(shell(&script), Io::Pipe).await;
     read_until(&mut output, "up").await;
@@ -76,7 +76,7 @@ async fn a_stranger_that_holds_the_output_open_is_waited_for_only_so_long() {
     let limit = Duration::from_millis(300);
     output.set_drain_limit(limit);
     read_until(&mut output, "ready\n").await;
-    // This process is not one of the command's, so nothing kills it.
+    // This process does not belong to the command, so nothing kills it.
     let path = format!("/proc/{}/fd/1", process.pid());
     let stranger = std::fs::OpenOptions::new().write(true).open(path).expect("the pipe can be opened");
     process.write(b"go\n").await.expect("it reads");

@@ -1,4 +1,4 @@
-//! Commands that cannot be started, and what is said about it.
+//! Commands that cannot be started, and their errors.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ async fn walls_that_cannot_be_put_up_stop_the_command() {
     let mut order = confined(order(&["touch", trace.to_str().expect("it is text")]));
     let confinement = order.confinement.as_mut().expect("it has confinement");
     confinement.writable = vec![folder.path().to_owned()];
-    // Longer than any name can be, so it can be neither found nor held free.
+    // Longer than any name, so it can be neither found nor reserved.
     confinement.protected = vec!["x".repeat(300)];
     let error = refused(order).await;
     assert!(matches!(error, SpawnError::Sandbox { .. }), "{error:?}");

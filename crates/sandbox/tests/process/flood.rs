@@ -1,4 +1,4 @@
-//! Far more output than anybody wants to keep.
+//! Far more output than is kept.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn flood() -> oarlock_sandbox::Order {
     order(&["head", "-c", "400000000", "/dev/zero"])
 }
 
-/// The most memory this process has ever used, in kilobytes.
+/// The peak memory of this process, in kilobytes.
 fn peak_kb() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("there is /proc");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
@@ -55,7 +55,7 @@ async fn alone_a_slow_reader() {
     let wchan = format!("/proc/{}/wchan", process.pid());
     for round in 0_u32.. {
         if round % 1000 == 0 && kept.total_bytes() < FLOOD / 2 {
-            // Nobody reads, so it comes to a stop instead of being buffered.
+            // Without a reader the command blocks instead of being buffered.
             until("it waits for its reader", || is_writing(&wchan)).await;
         }
         let Some(chunk) = output.next().await else { break };

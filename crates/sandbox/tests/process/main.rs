@@ -1,4 +1,4 @@
-//! Real commands, started the way the server starts them.
+//! Real commands, started like the server starts them.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! Orders to start, and ways to look at what became of them.
+//! Orders, and helpers to inspect their results.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use oarlock_sandbox::{Confinement, Exit, Io, Limits, Order, Output, OutputStream, Process};
 
-/// Far more than anything here takes.
+/// A timeout that nothing here reaches.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -47,13 +47,13 @@ pub(crate) struct Result {
     pub(crate) stderr: String,
 }
 
-/// Runs to the end, with nothing to read.
+/// Runs to the end, without input.
 pub(crate) async fn result(order: Order) -> Result {
     let (process, output) = spawn(order, Io::Null).await;
     rest(&process, output).await
 }
 
-/// Everything from here to the end.
+/// Everything until the end.
 pub(crate) async fn rest(process: &Process, mut output: Output) -> Result {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let all = async {
@@ -70,7 +70,7 @@ pub(crate) async fn rest(process: &Process, mut output: Output) -> Result {
     Result { exit, stdout: text(stdout), stderr: text(stderr) }
 }
 
-/// Reads until `expected` has come, and returns all that came.
+/// Reads until `expected` appears, and returns everything read.
 pub(crate) async fn read_until(output: &mut Output, expected: &str) -> String {
     let mut seen = String::new();
     let found = async {
@@ -84,13 +84,13 @@ pub(crate) async fn read_until(output: &mut Output, expected: &str) -> String {
     seen
 }
 
-/// A number of seconds that only one command of all tests sleeps, to find it by.
+/// A number of seconds that no other test's command sleeps, to find the process by.
 pub(crate) fn unique_seconds() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("1000.{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// How many processes have this as one of their arguments.
+/// The number of processes with this argument.
 pub(crate) fn count_processes(argument: &str) -> usize {
     let entries = fs::read_dir("/proc").expect("there is /proc").flatten();
     let has_it = |path: PathBuf| {
@@ -100,13 +100,13 @@ pub(crate) fn count_processes(argument: &str) -> usize {
     entries.filter(|entry| has_it(entry.path())).count()
 }
 
-/// How many children this process has, dead ones that nobody has reaped included.
+/// The number of this process's children, including zombies.
 pub(crate) fn children() -> usize {
     let this = std::process::id().to_string();
     let entries = fs::read_dir("/proc").expect("there is /proc").flatten();
     let parent = |path: PathBuf| {
         let stat = fs::read_to_string(path.join("stat")).ok()?;
-        // After the name, which may contain anything, come the state and the parent.
+        // The name may contain anything; state and parent follow it.
         stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_owned)
     };
     entries.filter(|entry| parent(entry.path()).as_ref() == Some(&this)).count()
@@ -120,7 +120,7 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Runs one ignored test in a process where no other test disturbs what it measures.
+/// Runs one ignored test in its own process, where no other test disturbs its measurement.
 pub(crate) fn alone(test: &str) {
     let this = std::env::current_exe().expect("this program has a path");
     let output = Command::new(this).args(["--ignored", "--exact", test]).output().expect("it starts");

@@ -302,7 +302,7 @@ impl HubState {
 pub struct HubAudience(pub Arc<Hub>);
 
 impl Audience for HubAudience {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         Box::pin(self.0.notify_thread(thread, notification))
     }
 

@@ -1,4 +1,4 @@
-//! `close_agent`: the agent ends a child it no longer needs.
+//! `close_agent`: closes a child that is no longer needed.
 
 use engine::ToolOutcome;
 use protocol::{CollabAgentTool, ToolEffects};
@@ -48,7 +48,7 @@ mod tests {
     use crate::fake_agents::{FakeAgents, called, check_declined};
 
     #[tokio::test]
-    async fn the_model_hears_how_it_stood_before() {
+    async fn the_model_gets_the_previous_status() {
         let agents = FakeAgents::standing(AgentStatus::Completed(None));
         let called = called(agents, "close_agent", json!({"target": "a1"})).await;
         assert_eq!(called.result(), json!({"previous_status": {"completed": null}}));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_had_failed_is_closed_like_any_other() {
+    async fn a_failed_agent_can_be_closed() {
         let agents = FakeAgents::standing(AgentStatus::Errored("bad".to_owned()));
         let called = called(agents, "close_agent", json!({"target": "a1"})).await;
         assert_eq!(called.result(), json!({"previous_status": {"errored": "bad"}}));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_not_there_cannot_be_closed() {
+    async fn an_unknown_agent_cannot_be_closed() {
         let agents =
             FakeAgents { problem: Some("no such agent"), ..FakeAgents::standing(AgentStatus::NotFound) };
         let called = called(agents, "close_agent", json!({"target": "x"})).await;

@@ -1,4 +1,4 @@
-//! `exec_command`: a command in a shell, which may go on after the call has returned.
+//! `exec_command`: a command in a shell, which may continue after the call has returned.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::schema::function_json;
 use crate::{BuiltinTool, Offer, ShellForm, Standing, ToolCx, ToolError};
 
 const WAIT_MS: u64 = 10_000;
-/// A wait that is too short costs a call, one that is too long costs the user's patience.
+/// Too short a wait costs a call, too long a wait delays the user.
 const WAITS_MS: (u64, u64) = (250, 30_000);
 const TOKENS: u64 = 10_000;
 
-/// Variables that make programs write for a reader who sees only text.
+/// Variables that make programs print plain text.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),
@@ -109,7 +109,7 @@ impl BuiltinTool for ExecCommand {
     }
 }
 
-/// The spec of a tool with commands, without what this thread does not have.
+/// The spec of a tool with commands, without parameters that have no effect in this thread.
 pub(crate) fn command_spec<A: JsonSchema>(name: &str, about: &str, offer: &Offer) -> Value {
     let mut spec = function_json::<A>(name, about);
     if let Some(properties) = spec.pointer_mut("/parameters/properties").and_then(Value::as_object_mut) {
@@ -129,7 +129,7 @@ pub(crate) fn command_spec<A: JsonSchema>(name: &str, about: &str, offer: &Offer
     spec
 }
 
-/// No more than the model's own limit, above which the result would be cut again.
+/// At most the model's own limit, above which the result would be cut again.
 pub(crate) fn max_tokens(cx: &ToolCx, wanted: Option<u64>) -> usize {
     let wanted = usize::try_from(wanted.unwrap_or(TOKENS)).unwrap_or(usize::MAX);
     wanted.min(room(cx.step()) / 4)
@@ -142,7 +142,7 @@ struct TerminalCommand {
     permissions: CommandPermissions,
 }
 
-/// How the model looks at it.
+/// The wait and output limits of a call.
 struct Looks {
     wait: Duration,
     max_tokens: usize,
@@ -155,7 +155,7 @@ async fn run(
     looks: Looks,
 ) -> Result<ToolOutcome, ToolError> {
     let terminals = cx.bench().terminals();
-    // Processes that the call started end with it, unless it returns.
+    // Unless the call returns, its processes end with it.
     let unless_returned = cx.scope().cancel_on_drop();
     let Some(reservation) = terminals.reserve(cx.scope()) else {
         return Err(ToolError::Refused("too many commands are starting at once; try again".to_owned()));
@@ -208,7 +208,7 @@ async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> ToolOutcome {
     report.outcome(&chunk_id())
 }
 
-/// The model reads what people read.
+/// The model gets the same text as the user.
 fn failed(line: &str, blocked: &Blocked) -> ToolError {
     ToolError::Failed(match blocked {
         Blocked::Declined => format!("exec_command failed for `{line}`: rejected by user"),
@@ -228,7 +228,7 @@ mod tests {
     const COMMANDS: &[&str] =
         &["exec_command", "write_stdin", "shell", "container.exec", "local_shell", "shell_command"];
 
-    /// The tools with commands, and whether they are advertised.
+    /// The command tools, and whether they are advertised.
     fn offered(offer: &Offer) -> Vec<(String, bool)> {
         let mut specs = Registry::builtin().specs(offer);
         specs.retain(|spec| COMMANDS.contains(&spec.name.as_str()));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_a_model_knows_is_advertised_and_the_older_ones_answer() {
+    fn the_form_a_model_knows_is_advertised_and_older_forms_work() {
         let cases = [
             (ShellForm::Terminals, COMMANDS, &["exec_command", "write_stdin"][..]),
             (ShellForm::Words, &COMMANDS[2..], &["shell"]),

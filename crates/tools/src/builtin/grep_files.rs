@@ -1,4 +1,4 @@
-//! `grep_files`: which files have a line that matches, the newest first.
+//! `grep_files`: lists files with a matching line, newest first.
 
 use parking_lot::Mutex;
 use std::cmp::Reverse;
@@ -23,11 +23,11 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: usize = 100;
 const MOST: usize = 2_000;
-/// Not files people keep, and some cannot be read to their end.
+/// System files, some of which have no end.
 const NOT_SEARCHED: &[&str] = &["/proc", "/sys", "/dev"];
-/// Searches in another environment.
+/// The script that searches in another environment.
 const GREP: &str = include_str!("../remote/grep.sh");
-/// How much of what was found there is brought here.
+/// Limit of the output fetched from there.
 const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,7 +104,7 @@ fn unusable(problem: &impl std::fmt::Display) -> ToolError {
     ToolError::Failed(format!("the pattern cannot be used: {problem}"))
 }
 
-/// The same in another environment, by the tools there.
+/// The search in another environment, with the tools there.
 async fn grep_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
     args.pattern()?;
     let Extended { pattern, ignores_case } = extended(&args.pattern).map_err(|what| {
@@ -138,13 +138,13 @@ fn name_filter(root: &Path, glob: &str) -> Result<NameFilter, ToolError> {
     NameFilter::new(root, glob).map_err(bad)
 }
 
-/// State that the threads of one search share.
+/// State shared by the threads of one search.
 #[derive(Debug)]
 struct GrepSearch<'a> {
     access: &'a FileAccess,
     stop: &'a StopFlag,
     pattern: Pattern,
-    /// Those that no thread uses at the moment.
+    /// Line readers that no thread is using.
     idle: Mutex<Vec<LineReader>>,
     found: NewestMatches,
     passed_over: AtomicUsize,
@@ -175,8 +175,8 @@ impl FileVisitor for GrepSearch<'_> {
 }
 
 impl GrepSearch<'_> {
-    /// A file that may not be read is looked into only if something on the way to it has just become a link, and then
-    /// it counts as one without a match.
+    /// Searches a file. The walk yields readable files only. One that has just become unreadable, for example behind a
+    /// new link, counts as not matching.
     fn look_into(&self, reader: &mut LineReader, path: &Path) -> io::Result<()> {
         let file = open_regular(path)?;
         if reader.has_match(Stoppable { inner: &file, stop: self.stop })?
@@ -214,7 +214,7 @@ fn report(found: NewestMatches, passed_over: usize, room: usize) -> String {
     lines
 }
 
-/// The newest of all that match, and how many there are.
+/// The newest matches, and the total number.
 #[derive(Debug)]
 struct NewestMatches {
     limit: usize,
@@ -225,7 +225,7 @@ struct NewestMatches {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Match {
     changed: SystemTime,
-    /// Of two as new as each other, the first in the alphabet stands first.
+    /// Matches of the same age are sorted by path.
     path: Reverse<PathBuf>,
 }
 
@@ -261,7 +261,7 @@ mod tests {
     use crate::files::lines::{AT_ONCE, LONGEST_LINE};
     use crate::scene::{Scene, while_a_folder_is_swapped};
 
-    /// Each a second older than the one before.
+    /// Each file is a second older than the one before.
     fn tree(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         for (age, (name, content)) in (1..).zip(files) {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_searched_for_is_said() {
+    async fn invalid_patterns_and_paths_are_reported() {
         let folder = tree(&[("a", "x")]);
         let cases = [
             (json!({"pattern": "("}), "the pattern cannot be used: "),
@@ -363,14 +363,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_passed_over() {
+    async fn a_line_without_end_is_skipped() {
         let folder = tree(&[("a", "needle")]);
         let line = vec![b'x'; LONGEST_LINE + 1_000_000];
         std::fs::write(folder.path().join("long"), line).expect("written");
         check(&folder, json!({"pattern": "needle"}), &["a", "1 files or folders could not be read."]).await;
     }
 
-    /// The time a search of a few files may take, however slow the machine.
+    /// Time limit of a small search, even on a slow machine.
     const SOON: Duration = Duration::from_secs(20);
 
     fn pipe_at(path: &Path) {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pipe_or_a_device_in_place_of_a_file_of_rules_holds_up_nothing() {
+    async fn a_pipe_or_device_as_ignore_file_does_not_block() {
         let rule_files = [".gitignore", ".ignore", "sub/.gitignore", ".git/info/exclude", ".git", "sub/.git"];
         for name in rule_files {
             for device in [None, Some("/dev/zero")] {
@@ -396,7 +396,7 @@ mod tests {
                     .unwrap_or_else(|_| panic!("{name} as {device:?} holds up a search"));
             }
         }
-        // A file that leads to a folder of git with a pipe in it.
+        // A file that points to a git folder with a pipe in it.
         let folder = tree(&[("w/a", "needle"), ("w/.git", "gitdir: ../git\n"), ("git/HEAD", "")]);
         pipe_at(&folder.path().join("git/commondir"));
         let searched = check(&folder, json!({"pattern": "needle", "path": "w"}), &["w/a"]);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_becomes_a_link_shows_nothing_hidden() {
+    fn a_folder_that_becomes_a_link_exposes_nothing_hidden() {
         let folder = tree(&[("keys/one", "needle"), ("open/one", "hay"), ("other/one", "hay")]);
         let search = json!({"pattern": "needle"});
         while_a_folder_is_swapped(folder.path(), "grep_files", &search, |found| found.contains("one"));

@@ -1,4 +1,4 @@
-//! `image_generation`: pictures that the provider makes. The runtime saves them.
+//! `image_generation`: images that the provider makes. The runtime saves them.
 
 use engine::{ToolKind, ToolOutcome};
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Args {}
 
-/// Pictures are made within a response; what comes back is an item of the provider's.
+/// Runs at the provider within a response; the result is one of the provider's items.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageGeneration;
 
@@ -40,7 +40,7 @@ mod tests {
     use crate::Registry;
 
     #[test]
-    fn it_is_offered_where_the_provider_makes_pictures() {
+    fn it_is_offered_if_the_provider_makes_images() {
         let spec = |image_generation: bool| {
             let offer = Offer { image_generation, ..Offer::default() };
             let specs = Registry::builtin().specs(&offer);

@@ -1,4 +1,4 @@
-//! `list_dir`: what is in a folder, and in the folders beneath it.
+//! `list_dir`: the entries of a folder and of the folders below it.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ffi::{OsStr, OsString};
@@ -20,11 +20,11 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: usize = 25;
 const DEPTH: usize = 2;
-/// Deeper than people nest folders, and far less than a thread's stack holds.
+/// Deeper than real folders, and far below the stack limit.
 const DEEPEST: usize = 100;
-/// How much of another environment is brought here for a listing.
+/// Limit of the listing fetched from another environment.
 const MOST_BYTES: usize = 4 << 20;
-/// Lists a folder there.
+/// The script that lists a folder there.
 const WALK: &str = include_str!("../remote/walk.sh");
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -128,7 +128,7 @@ impl Args {
     }
 }
 
-/// The same of a folder in another environment, which is brought here as a tree.
+/// The listing of a folder in another environment, fetched as a tree.
 async fn list_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
     let script = format!("{WALK}walk {} | head -c {MOST_BYTES}\nexit 0\n", args.depth());
     let looked = look_there(cx, place, &args.dir_path, &script, 2 * MOST_BYTES).await?;
@@ -173,7 +173,7 @@ impl ListedKind {
     }
 }
 
-/// The part of the listing that is shown. Entries past it are neither kept nor sorted.
+/// The requested page of the listing. Entries after it are neither stored nor sorted.
 #[derive(Debug)]
 struct ListingPage<'a, F> {
     folders: &'a F,
@@ -188,14 +188,14 @@ struct ListingPage<'a, F> {
     text: String,
 }
 
-/// Where folders are listed.
+/// A source of folder listings.
 trait Folders {
     type Folder;
 
-    /// By name, and no more than so many, however many there are.
+    /// The first `wanted` entries by name, whatever their total number.
     fn first_of(&self, folder: &Self::Folder, wanted: usize) -> io::Result<Vec<(OsString, ListedKind)>>;
 
-    /// Calls this with the folder of that name, if it may be looked at.
+    /// Calls this with the folder of that name, if access is allowed.
     fn with<T>(
         &self,
         folder: &Self::Folder,
@@ -203,7 +203,7 @@ trait Folders {
         look: impl FnOnce(&Self::Folder) -> io::Result<T>,
     ) -> io::Result<T>;
 
-    /// Nobody waits for the listing any more.
+    /// The call was cancelled.
     fn is_over(&self) -> bool;
 }
 
@@ -272,7 +272,7 @@ impl Folders for Disk<'_> {
     }
 }
 
-/// A folder of another environment, as its script tells of it.
+/// A folder of another environment, from its script's output.
 #[derive(Debug, Default)]
 struct RemoteTree {
     entries: BTreeMap<OsString, (ListedKind, RemoteTree)>,
@@ -305,7 +305,7 @@ impl RemoteTree {
     }
 }
 
-/// Folders that are here already.
+/// Folders that were fetched already.
 #[derive(Debug)]
 struct Trees;
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn entries_stand_under_their_folder() {
+    async fn entries_are_listed_under_their_folder() {
         let folder = tree();
         let whole = "Absolute path: ROOT\na.txt\nb/\n  c/\n  in.txt\nlink@\npipe?\nz.txt";
         check(&folder, json!({}), whole).await;
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowded_folder_is_listed_within_the_room_there_is() {
+    async fn a_crowded_folder_is_listed_within_the_size_limit() {
         let folder = tempfile::tempdir().expect("a folder");
         for number in 0..300 {
             std::fs::write(folder.path().join(format!("{number:03}-{}", "é".repeat(100))), "")
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn paths_that_are_none_are_refused() {
+    async fn invalid_paths_are_refused() {
         let folder = tree();
         let cases = [
             ("\0".to_owned(), "this is not a usable path: it contains a NUL character".to_owned()),

@@ -15,11 +15,11 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: u64 = 2_000;
 const BUFFER: usize = 64 * 1024;
-/// A text file has no NUL within this.
+/// A file with NUL in this prefix is binary.
 const SNIFFED: usize = 8 * 1024;
-/// Further into a file no line is looked for.
+/// Limit of how much of a file is searched for a line.
 const MOST_READ: u64 = 1 << 30;
-/// No file within that has as many lines.
+/// No file within that limit has as many lines.
 const FURTHEST_LINE: u64 = i32::MAX as u64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -101,7 +101,7 @@ fn past_the_end(offset: u64, count: u64) -> ToolError {
     ToolError::Failed(format!("offset {offset} is past the last line, which is {count}"))
 }
 
-/// Writes down the lines that are asked for. Whether that was not all, which the last row then says.
+/// Writes the requested lines. Returns whether there are more.
 fn fill<R: Read>(page: &mut String, lines: &mut Lines<R>, args: &Args, room: usize) -> std::io::Result<bool> {
     let offset = args.offset();
     let last = offset.saturating_add(args.limit() - 1);
@@ -121,11 +121,11 @@ fn fill<R: Read>(page: &mut String, lines: &mut Lines<R>, args: &Args, room: usi
     Ok(false)
 }
 
-/// The same of a file in another environment, of which only what can be shown comes here.
+/// Reads a file in another environment. Fetches only what can be shown.
 async fn read_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
     let offset = args.offset().min(FURTHEST_LINE);
     let limit = args.limit().min(FURTHEST_LINE) + 1;
-    // Lines are cut a little later than they are shown, so this is always more than fits.
+    // Fetched lines are slightly longer than shown ones, so that a cut is noticed.
     let (width, most) = (LONGEST + 20, 2 * room + BUFFER);
     let script = format!(
         "{OPEN}[ \"$(head -c {SNIFFED} <\"$real\" | wc -c)\" -eq \
@@ -134,14 +134,14 @@ async fn read_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) ->
          [ -s \"$real\" ] && printf '\\n'\nexit 0\n"
     );
     let looked = look_there(cx, place, &args.file_path, &script, most + BUFFER).await?;
-    // The last byte says that the file is not empty.
+    // A trailing byte marks a file that is not empty.
     let Some(bytes) = looked.rest.strip_suffix(b"\n") else { return Ok("The file is empty.".to_owned()) };
     if bytes.is_empty() {
         return Err(past_the_end(args.offset(), count_there(args, cx, place).await?));
     }
     let mut lines = Lines { source: BufReader::new(bytes), number: offset - 1, read: 0 };
     let mut page = String::new();
-    // Bytes in memory can be read.
+    // Reading from memory cannot fail.
     if !fill(&mut page, &mut lines, args, room).unwrap_or(false) {
         page.truncate(page.trim_end_matches('\n').len());
     }
@@ -160,7 +160,7 @@ async fn count_there(args: &Args, cx: &ToolCx, place: &Elsewhere) -> Result<u64,
     Ok(breaks + 1 - ends_with_break.min(1))
 }
 
-/// Lines of any length in little memory.
+/// Reads lines of any length in bounded memory.
 #[derive(Debug)]
 struct Lines<R> {
     source: BufReader<R>,
@@ -175,7 +175,7 @@ impl<R: Read> Lines<R> {
         Ok(!self.source.fill_buf()?.is_empty())
     }
 
-    /// Without its end, and not much more of it than is shown.
+    /// Without its line break, and cut a little after the shown width.
     fn read_line(&mut self) -> std::io::Result<Vec<u8>> {
         let mut text = Vec::new();
         self.number += 1;
@@ -183,7 +183,7 @@ impl<R: Read> Lines<R> {
             let buffer = self.source.fill_buf()?;
             let end = memchr::memchr(b'\n', buffer);
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            // A little more than is shown, so that the cut falls between characters.
+            // A little more than shown, so that the cut falls between characters.
             let wanted = (LONGEST + 4).saturating_sub(text.len()).min(part.len());
             text.extend_from_slice(&part[..wanted]);
             let used = part.len() + usize::from(end.is_some());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_ends_before_the_model_would_lose_its_middle() {
+    async fn a_page_ends_before_truncation_would_cut_its_middle() {
         let content = "x".repeat(90) + "\n";
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("f"), content.repeat(1_000)).expect("written");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_file_is_refused_at_once() {
+    async fn paths_that_are_no_files_are_refused_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).expect("made");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_the_sandbox_shows_is_read() {
+    async fn only_files_in_the_sandbox_are_read() {
         let [cwd, open, closed] = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
         for folder in [&cwd, &open, &closed] {
             std::fs::write(folder.path().join("f"), "text").expect("written");

@@ -1,4 +1,4 @@
-//! `request_permissions`: the agent asks for more than the sandbox allows, before it needs it.
+//! `request_permissions`: requests permissions beyond the sandbox policy before they are needed.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ struct Files {
     write: Option<Vec<String>>,
 }
 
-/// Granted permissions are kept by the turn or the session; later commands run with them.
+/// The turn or the session stores granted permissions; later commands run with them.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestPermissions;
 
@@ -108,7 +108,7 @@ impl BuiltinTool for RequestPermissions {
     }
 }
 
-/// Whether anybody would be asked. If not, nothing is granted, and the model goes on with what it has.
+/// Whether a client would be asked. If not, nothing is granted.
 fn may_ask(policy: &AskForApproval) -> bool {
     match policy {
         AskForApproval::Never => false,
@@ -125,7 +125,7 @@ fn nothing() -> PermissionsRequestApprovalResponse {
     }
 }
 
-/// Paths as they will count, so that the user sees exactly what a yes gives.
+/// Resolved paths, so that the user sees exactly what is granted.
 fn profile(wanted: PermissionSetArgs, cwd: &Path) -> Result<RequestPermissionProfile, ToolError> {
     let enabled = wanted.network.and_then(|network| network.enabled) == Some(true);
     let network = enabled.then_some(AdditionalNetworkPermissions { enabled: Some(true) });
@@ -144,7 +144,7 @@ fn profile(wanted: PermissionSetArgs, cwd: &Path) -> Result<RequestPermissionPro
     Ok(RequestPermissionProfile { network, file_system })
 }
 
-/// In the words of the tool's own parameters.
+/// The granted permissions, in the form of the tool's parameters.
 fn told(granted: &PermissionsRequestApprovalResponse) -> String {
     let PermissionsRequestApprovalResponse { permissions, scope, .. } = granted;
     let file_system = permissions.file_system.as_ref();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_user_is_asked_and_the_model_hears_what_was_granted() {
+    async fn the_user_is_asked_and_the_model_gets_the_grant() {
         let grant =
             granted(json!({"permissions": {"fileSystem": {"read": null, "write": ["/w"]}}, "scope": "turn"}));
         let scene = scene(AskForApproval::OnRequest, grant);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn paths_are_shown_as_they_will_count() {
+    async fn paths_are_shown_resolved() {
         let scene = scene(granular(true), ProposalDecision::declined());
         let arguments = json!({"permissions": {
             "network": {"enabled": true},
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_nobody_may_be_asked_nothing_is_granted() {
+    async fn under_policies_without_questions_nothing_is_granted() {
         for policy in [AskForApproval::Never, granular(false)] {
             let everything =
                 granted(json!({"permissions": {"network": {"enabled": true}}, "scope": "session"}));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_asks_for_nothing_is_refused() {
+    async fn an_empty_request_is_refused() {
         for (permissions, expected) in [
             (json!({}), "must name at least one thing"),
             (json!({"network": {"enabled": false}}), "must name at least one thing"),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_with_its_feature_only() {
+    fn it_is_offered_only_with_its_feature() {
         for features in [vec![], vec![FEATURE.to_owned()]] {
             let there = !features.is_empty();
             let offer = Offer { features: features.into_iter().collect(), ..Offer::default() };
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_can_grant_is_not_asked_for() {
+    async fn impossible_permissions_are_refused_without_asking() {
         let grant = granted(
             json!({"permissions": {"fileSystem": {"read": ["/sealed"], "write": null}}, "scope": "turn"}),
         );

@@ -1,4 +1,4 @@
-//! `request_user_input`: the agent puts a few questions to the user and waits for the answers.
+//! `request_user_input`: asks the user a few questions and waits for the answers.
 
 use std::collections::HashSet;
 
@@ -16,10 +16,10 @@ use crate::schema::function_json;
 use crate::tool::text;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
-/// Lets it be used outside Plan mode.
+/// The feature that allows it outside Plan mode.
 const IN_DEFAULT_MODE: &str = "default_mode_request_user_input";
 
-/// The tool's description where the feature is on.
+/// The description with that feature.
 const ABOUT_EVERYWHERE: &str = "Ask the user one to three short questions, each with answers to choose from, and wait \
     for what they say. In Default and in Plan mode.";
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_is_told_where_it_may_ask() {
+    fn the_description_says_in_which_modes_it_works() {
         let told = |features: &[&str]| {
             let features = features.iter().map(|key| (*key).to_owned()).collect();
             let spec = RequestUserInput::spec(&Offer { features, ..Offer::default() });
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_stays_one_and_nothing_of_it_is_advertised() {
+    async fn a_secret_answer_is_hidden_and_the_field_not_advertised() {
         let scene = scene(Some(ModeKind::Plan), answered());
         let mut secret = arguments(&options());
         secret["questions"][0]["isOther"] = json!(false);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_plan_mode_asks_unless_a_feature_says_otherwise() {
+    async fn it_works_in_plan_mode_only_unless_a_feature_extends_it() {
         let feature: &[&str] = &[IN_DEFAULT_MODE];
         for (mode, features, asks) in [
             (Some(ModeKind::Plan), &[][..], true),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_that_cannot_be_answered_are_not_asked() {
+    async fn invalid_questions_are_refused() {
         let twice = json!([arguments(&options())["questions"][0], arguments(&options())["questions"][0]]);
         for (arguments, expected) in [
             (arguments(&json!([])), "question q1 has no options"),
@@ -271,14 +271,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_answer_is_told_as_such() {
+    async fn a_missing_answer_is_reported() {
         let scene = scene(Some(ModeKind::Plan), ProposalDecision::declined());
         let (text, success) = scene.run_text("request_user_input", arguments(&options())).await;
         assert!(text.contains("gave no answer") && !success, "{text}");
     }
 
     #[test]
-    fn a_thread_that_works_for_another_has_nobody_to_ask() {
+    fn a_child_agent_cannot_ask_the_user() {
         for is_child in [false, true] {
             let offer = Offer { is_child, ..Offer::default() };
             let specs = Registry::builtin().specs(&offer);

@@ -1,4 +1,4 @@
-//! `resume_agent`: the agent opens a child again that was closed.
+//! `resume_agent`: opens a closed child again.
 
 use engine::ToolOutcome;
 use protocol::{CollabAgentTool, ToolEffects};
@@ -48,7 +48,7 @@ mod tests {
     use crate::fake_agents::{FakeAgents, called, check_declined};
 
     #[tokio::test]
-    async fn the_model_hears_how_one_stands_that_is_open_again() {
+    async fn the_model_gets_the_status_of_the_opened_agent() {
         let agents = FakeAgents::standing(AgentStatus::PendingInit);
         let called = called(agents, "resume_agent", json!({"id": "a1"})).await;
         assert_eq!(called.result(), json!({"status": "pending_init"}));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_cannot_be_opened_says_why() {
+    async fn the_model_gets_the_error() {
         let agents =
             FakeAgents { problem: Some("no such agent"), ..FakeAgents::standing(AgentStatus::NotFound) };
         let called = called(agents, "resume_agent", json!({"id": "x"})).await;

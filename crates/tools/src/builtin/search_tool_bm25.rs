@@ -1,4 +1,4 @@
-//! `search_tool_bm25`: finds tools that are not advertised until the model looks for them.
+//! `search_tool_bm25`: searches tools that are not advertised.
 
 use std::num::NonZeroU32;
 
@@ -23,7 +23,7 @@ pub struct Args {
     limit: Option<NonZeroU32>,
 }
 
-/// Tools it finds are recorded with the thread's tools, and advertised from the next step on.
+/// Found tools are recorded with the thread's tools, and advertised from the next step on.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchToolBm25;
 
@@ -50,7 +50,7 @@ impl BuiltinTool for SearchToolBm25 {
         for spec in rank(&args.query, &texts).into_iter().take(limit).map(|number| &deferred[number]) {
             let entry = entry(spec);
             let length = entry.to_string().len() + 1;
-            // Half a list cannot be read, so it ends with what fits.
+            // A truncated JSON list cannot be parsed, so it ends with the last entry that fits.
             if length > left && !found.is_empty() {
                 break;
             }
@@ -63,7 +63,7 @@ impl BuiltinTool for SearchToolBm25 {
 }
 
 impl SearchToolBm25 {
-    /// The names in a result of this tool, for a thread that is taken up again.
+    /// The names in a result of this tool, for a thread that is opened again.
     pub fn found_in(output: &str) -> Vec<String> {
         let output: Value = serde_json::from_str(output).unwrap_or_default();
         let tools = output["tools"].as_array().into_iter().flatten();
@@ -85,7 +85,7 @@ fn entry(spec: &ToolSpec) -> Value {
     entry
 }
 
-/// Everything a person would recognise the tool by.
+/// The text in which the search looks: name, description and parameters.
 pub(crate) fn searchable(spec: &ToolSpec) -> String {
     let mut text = spec.name.clone();
     if let Some(namespace) = spec.namespace.as_deref() {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_found_is_told_whole_and_kept_in_order() {
+    async fn found_tools_are_listed_completely_and_kept_in_order() {
         let scene = scene();
         let (text, _) = scene.run_text("search_tool_bm25", json!({"query": "stock"})).await;
         let expected = json!({"tools": [{"name": "find_item", "description": "Look something up in the warehouse",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_list_ends_with_what_can_be_read() {
+    async fn a_long_list_ends_with_a_complete_entry() {
         let mut scene = scene();
         let long = "word ".repeat(1_000);
         scene.step.deferred =
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_when_there_is_something_to_find() {
+    fn it_is_offered_if_there_are_deferred_tools() {
         for has_deferred in [true, false] {
             let offer = Offer { has_deferred, ..Offer::default() };
             let specs = crate::Registry::builtin().specs(&offer);

@@ -1,4 +1,4 @@
-//! `send_input`: the agent tells a child something more.
+//! `send_input`: sends a child more input.
 
 use engine::ToolOutcome;
 use protocol::CollabAgentTool;
@@ -62,7 +62,7 @@ mod tests {
     use crate::fake_agents::{FakeAgents, called, check_declined, check_said};
 
     #[tokio::test]
-    async fn a_child_is_told_and_the_model_hears_which_turn_takes_it_up() {
+    async fn a_child_gets_the_input_and_the_model_its_turn() {
         for (interrupt, expected) in [(json!(null), false), (json!(false), false), (json!(true), true)] {
             let arguments = json!({"target": "a1", "message": "more", "interrupt": interrupt});
             let called = called(FakeAgents::default(), "send_input", arguments).await;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn clients_see_whom_it_was_for_and_how_that_one_stands() {
+    async fn clients_see_the_receiver_and_its_status() {
         let arguments = json!({"target": "a1", "items": [{"type": "skill", "name": "sew", "path": "/s"}]});
         let called = called(FakeAgents::default(), "send_input", arguments).await;
         let (effects, begun) = called.proposed();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_not_there_hears_nothing() {
+    async fn input_for_an_unknown_agent_fails() {
         let agents = FakeAgents { problem: Some("not found"), ..FakeAgents::standing(AgentStatus::NotFound) };
         let called = called(agents, "send_input", json!({"target": "x", "message": "more"})).await;
         assert_eq!((called.text.as_str(), called.outcome.success), ("not found", false));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_sent_that_is_not_said_in_full() {
+    async fn incomplete_input_is_not_sent() {
         check_said("send_input", json!({"target": "a1"})).await;
         let refused = called(FakeAgents::default(), "send_input", json!({"message": "a"})).await;
         assert!(refused.text.contains("missing field `target`"), "{}", refused.text);

@@ -1,4 +1,4 @@
-//! `shell`: a command, given as a list of words, that runs to its end.
+//! `shell`: a command, given as an argv list, that runs to its end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::exec::{
 };
 use crate::{BuiltinTool, Offer, ShellForm, Standing, ToolCx, ToolError};
 
-/// How long a command may take that does not say.
+/// The default time limit of a command.
 pub(crate) const TIMEOUT_MS: u64 = 10_000;
 
 // No doc comment on the type: the model would read it as well.
@@ -94,7 +94,7 @@ pub(crate) struct ShellJob {
     pub(crate) asked: PermissionArgs,
 }
 
-/// How the model reads what came of it.
+/// The layout of results for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     Json,
@@ -135,7 +135,7 @@ pub(crate) async fn run_job(job: ShellJob, layout: Layout, cx: &ToolCx) -> Resul
 fn outcome(shot: Shot, layout: Layout, cx: &ToolCx) -> ToolOutcome {
     let (output, lines) = output_of(&shot.output, cx.step().model.truncation);
     let text = match layout {
-        // It begins with why, and there is no exit code to be told.
+        // The output starts with the reason, and there is no exit code.
         _ if shot.lost.is_some() => output,
         Layout::Json => json_text(&shot, &output, lines),
         Layout::Plain => plain_text(&shot, &output, lines),
@@ -165,12 +165,12 @@ fn plain_text(shot: &Shot, output: &str, lines: Option<usize>) -> String {
     format!("Exit code: {}\nWall time: {seconds:.1} seconds\n{lines}Output:\n{output}", shot.exit_code)
 }
 
-/// Where the rest is, on a line.
+/// The line that names the file with the whole output.
 fn whole(shot: &Shot) -> String {
     shot.whole.as_ref().map(|whole| whole.line() + "\n").unwrap_or_default()
 }
 
-/// A model that is offered patches as free text reads plain results as well.
+/// A model that writes patches as free text expects plain text results too.
 fn writes_freeform_patches(cx: &ToolCx) -> bool {
     let tool = cx.step().tool("apply_patch").filter(|tool| tool.kind == ToolKind::Builtin);
     tool.and_then(|tool| tool.json.as_ref()).is_some_and(|json| json["type"] == "custom")

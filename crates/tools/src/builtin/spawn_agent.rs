@@ -1,4 +1,4 @@
-//! `spawn_agent`: the agent has another one do a part of the work, beside its own.
+//! `spawn_agent`: starts a child agent for a part of the work.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl BuiltinTool for SpawnAgent {
         let mut act = Act {
             prompt: Some(shown_words(&order.input)),
             model: order.model.clone().or_else(|| Some(order.step.model.slug.clone())),
-            // Where nobody says otherwise, providers take this one.
+            // The effort that providers use by default.
             effort: order.effort.or(order.step.effort).or(Some(ReasoningEffort::Medium)),
             effects: agents.spawn_effects(),
             ..Act::new(CollabAgentTool::SpawnAgent, arguments, Vec::new())
@@ -106,7 +106,7 @@ mod tests {
     use crate::fake_agents::{FakeAgents, called, check_declined, check_said};
 
     #[tokio::test]
-    async fn a_child_gets_its_task_and_the_model_its_name() {
+    async fn a_child_gets_its_task_and_the_model_its_id() {
         let called = called(FakeAgents::default(), "spawn_agent", json!({"message": "look"})).await;
         assert_eq!(called.result(), json!({"agent_id": "a1", "nickname": "Wren"}));
         assert!(!called.outcome.goes_on);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn empty_choices_are_none() {
+    async fn empty_choices_count_as_unset() {
         let arguments = json!({"message": "go", "agent_type": " ", "model": "", "fork_context": null});
         let called = called(FakeAgents::default(), "spawn_agent", arguments).await;
         let orders = called.agents.orders();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_runs_elsewhere_goes_on_after_its_call() {
+    async fn a_child_at_the_host_outlives_its_call() {
         let mut agents = FakeAgents { effects: ToolEffects::Idempotent, ..FakeAgents::default() };
         agents.spawned.is_away = true;
         let called = called(agents, "spawn_agent", json!({"message": "go"})).await;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_order_that_cannot_be_had_is_never_proposed() {
+    async fn an_impossible_order_is_not_proposed() {
         check_said("spawn_agent", json!({})).await;
         let agents = FakeAgents { objection: Some("unknown agent_type 'x'"), ..FakeAgents::default() };
         let refused = called(agents, "spawn_agent", json!({"message": "go"})).await;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_could_not_be_started_is_told_and_shown() {
+    async fn a_failed_start_is_reported_to_model_and_clients() {
         let mut agents = FakeAgents { problem: Some("there are 6 open agents"), ..FakeAgents::default() };
         agents.spawned.is_away = true;
         let called = called(agents, "spawn_agent", json!({"message": "go"})).await;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_of_agents_are_listed() {
+    fn the_roles_of_agents_are_listed() {
         let roles = [("default", "for anything."), ("tester", "to test.")];
         let roles = roles.map(|(name, about)| (name.to_owned(), about.to_owned())).to_vec();
         let spec = SpawnAgent::spec(&Offer { roles, ..Offer::default() });

@@ -1,4 +1,4 @@
-//! `test_sync_tool`: lets tests of the runtime see which calls run at the same time.
+//! `test_sync_tool`: lets tests of the runtime observe which calls run at the same time.
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -65,10 +65,10 @@ async fn sleep(milliseconds: Option<u64>) {
     }
 }
 
-/// Of the whole process, so that calls of different threads can meet too.
+/// Process-wide, so that calls of different threads can meet too.
 static MEETINGS: Mutex<Option<HashMap<String, Meeting>>> = Mutex::new(None);
 
-/// Calls that wait for each other. Gone once all have arrived, or nobody waits.
+/// Calls that wait for each other. Removed when all have arrived, or none waits.
 #[derive(Debug)]
 struct Meeting {
     participants: usize,
@@ -91,7 +91,7 @@ async fn meet(barrier: &BarrierArgs) -> Result<(), ToolError> {
     let Some(mut waiting) = arrive(id, *participants)? else { return Ok(()) };
     let all =
         tokio::time::timeout(Duration::from_millis(timeout_ms), waiting.complete.wait_for(|done| *done));
-    // They may have become complete at the last moment.
+    // The last call may have arrived at the timeout.
     if all.await.is_err() && !*waiting.complete.borrow() {
         return Err(ToolError::Failed(format!(
             "the others did not arrive at barrier {id} within {timeout_ms} ms"
@@ -100,7 +100,7 @@ async fn meet(barrier: &BarrierArgs) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `None` for the last to arrive, who lets the others go on.
+/// `None` for the last call to arrive, which releases the others.
 fn arrive(id: &str, participants: usize) -> Result<Option<Arrived>, ToolError> {
     let mut all = meetings();
     let all = all.get_or_insert_default();
@@ -122,7 +122,7 @@ fn arrive(id: &str, participants: usize) -> Result<Option<Arrived>, ToolError> {
     Ok(None)
 }
 
-/// Counts as arrived for as long as it is kept.
+/// Counts as arrived until dropped.
 #[derive(Debug)]
 struct Arrived {
     id: String,
@@ -132,7 +132,7 @@ struct Arrived {
 impl Drop for Arrived {
     fn drop(&mut self) {
         let mut all = meetings();
-        // A meeting that is complete is no longer there; one of the same name is another.
+        // A completed meeting is already removed; one with the same id is another meeting.
         if *self.complete.borrow() {
             return;
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_go_on_once_all_are_there() {
+    async fn calls_continue_when_all_have_arrived() {
         for _ in 0..3 {
             let call = || run(at("all", 3, 1_000));
             let (one, two, three) = tokio::join!(call(), call(), call());
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_gives_up_no_longer_counts() {
+    async fn a_cancelled_call_no_longer_counts() {
         let (text, success) = run(at("late", 2, 50)).await;
         assert_eq!(
             (text.as_str(), success),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_barrier_that_makes_no_sense_is_refused() {
+    async fn an_invalid_barrier_is_refused() {
         let waiting = run(at("disputed", 2, 1_000));
         let mut waiting = std::pin::pin!(waiting);
         assert_eq!(waiting.as_mut().now_or_never(), None);

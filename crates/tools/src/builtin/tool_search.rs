@@ -1,5 +1,5 @@
-//! `tool_search`: finds tools that are not advertised until the model looks for them, in the provider's own form for
-//! that. Where a model or its provider has no such form, `search_tool_bm25` does the same as a function.
+//! `tool_search`: searches tools that are not advertised, in the provider's own form. If model or provider do not
+//! support it, `search_tool_bm25` does the same as a function.
 
 use std::num::NonZeroU32;
 
@@ -26,7 +26,7 @@ pub struct Args {
     limit: Option<NonZeroU32>,
 }
 
-/// Tools it finds can be called from the next step on.
+/// Found tools can be called from the next step on.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolSearch;
 
@@ -60,7 +60,7 @@ impl BuiltinTool for ToolSearch {
         for spec in rank(&args.query, &texts).into_iter().take(limit).map(|number| &deferred[number]) {
             let Some(entry) = entry(spec) else { continue };
             let length = entry.to_string().len() + 200;
-            // Half a list cannot be read, so it ends with what fits.
+            // A truncated JSON list cannot be parsed, so it ends with the last entry that fits.
             if length > left {
                 break;
             }
@@ -96,7 +96,7 @@ fn entry(spec: &ToolSpec) -> Option<Value> {
     Some(entry)
 }
 
-/// Tools of one group are told of together.
+/// Tools of one group are listed together.
 fn add(found: &mut Vec<Value>, namespace: Option<&ToolNamespace>, entry: Value) {
     let Some(ToolNamespace { name, description }) = namespace else {
         found.push(entry);

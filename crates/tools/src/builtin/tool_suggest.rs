@@ -1,5 +1,5 @@
-//! `tool_suggest`: proposes to the user a plugin that would help, out of those the configuration names. It installs
-//! nothing itself: the user's client does, when the user agrees.
+//! `tool_suggest`: suggests one of the configured plugins to the user. It installs nothing itself: the user's client
+//! does, if the user agrees.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use crate::schema::function_json;
 use crate::tool::text;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
-/// Features that have to be on.
+/// Features that must all be enabled.
 const FEATURES: [&str; 3] = ["tool_suggest", "apps", "plugins"];
-/// The server that a client sees the question come from.
+/// The server that the client's question comes from.
 const SERVER: &str = "codex_apps";
 
 /// A plugin that is not installed and may be suggested.
@@ -29,7 +29,7 @@ pub struct Suggestion {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// Folders, one of which is there once it is installed.
+    /// Folders, one of which exists after the installation.
     pub installed_at: Vec<PathBuf>,
 }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_user_is_asked_and_the_model_hears_what_came_of_it() {
+    async fn the_user_is_asked_and_the_model_gets_the_answer() {
         let folder = tempfile::tempdir().expect("a folder");
         let missing = folder.path().join("none");
         for (action, at, confirmed, completed) in [
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_there_with_its_features_and_something_to_suggest() {
+    fn it_is_offered_with_its_features_and_suggestions() {
         let all = FEATURES.map(str::to_owned);
         for (features, has_some, offered) in
             [(&all[..], true, true), (&all[..2], true, false), (&all[..], false, false)]

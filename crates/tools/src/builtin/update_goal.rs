@@ -1,4 +1,4 @@
-//! `update_goal`: the agent says that the thread's goal is reached, or that it cannot go on.
+//! `update_goal`: reports that the thread's goal is reached, or that it is blocked.
 
 use engine::ToolOutcome;
 use protocol::ThreadGoalStatus;
@@ -23,7 +23,7 @@ enum ReportedStatus {
     Blocked,
 }
 
-/// Offered while the thread's goal is active. What else happens to a goal is the user's to say.
+/// Offered while the thread's goal is active. All other changes of a goal are up to the user.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateGoal;
 

@@ -35,7 +35,7 @@ enum StepStatus {
     Completed,
 }
 
-/// Keeps nothing: the plan lives in the conversation and with the clients.
+/// Keeps no state: the plan is in the conversation and with the clients.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdatePlan;
 
@@ -47,7 +47,7 @@ impl BuiltinTool for UpdatePlan {
     type Args = Args;
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
-        // There the plan is what the turn is about, and is proposed to the user as an item of its own.
+        // In Plan mode the plan is the subject of the turn, and proposed to the user as an item.
         if cx.step().collaboration_mode.as_ref().is_some_and(|mode| mode.mode == ModeKind::Plan) {
             return Err(ToolError::Refused(
                 "update_plan reports progress of work under way, and in Plan mode none is. Propose the plan in \
@@ -61,7 +61,7 @@ impl BuiltinTool for UpdatePlan {
             explanation: args.explanation,
             plan: args.plan.into_iter().map(TurnPlanStep::from).collect(),
         };
-        cx.tell(ServerNotification::TurnPlanUpdated(notification)).await;
+        cx.notify(ServerNotification::TurnPlanUpdated(notification)).await;
         Ok(text("Plan updated"))
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_the_plan() {
+    fn clients_get_the_plan() {
         let cases = [
             (
                 json!({"explanation": "why", "plan": [
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_named() {
+    fn wrong_arguments_are_reported() {
         let cases = [
             (r#"{"plan": [], "extra": 1}"#, "unknown field `extra`"),
             (r#"{"plan": [{"step": "a", "status": "inProgress"}]}"#, "unknown variant `inProgress`"),
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Every text replaced, so that what is left is the shape.
+    /// Replaces every text, so that only the structure is left.
     fn shape(value: &mut Value) {
         match value {
             Value::Object(fields) => {

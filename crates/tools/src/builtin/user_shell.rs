@@ -1,5 +1,5 @@
-//! `user_shell`: what the user types as a command of their own. No model is offered it, and nothing confines it: it is
-//! the user's own shell.
+//! `user_shell`: a command that the user typed. Never offered to a model, and not sandboxed: it is the user's own
+//! shell.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl BuiltinTool for UserShell {
     }
 }
 
-/// The output, and where the rest of it is.
+/// The output, and the file with the rest.
 fn with_rest(shot: &Shot) -> Cow<'_, str> {
     match &shot.whole {
         Some(whole) => Cow::Owned(format!("{}\n{}", whole.line(), shot.output)),

@@ -1,4 +1,4 @@
-//! `view_image`: puts a picture from a file in front of the model.
+//! `view_image`: shows the model an image from a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::remote::{OPEN, look_there};
 use crate::schema::function_json;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
-/// A larger picture no provider takes.
+/// Providers accept no larger image.
 const LARGEST: u64 = 20 << 20;
-/// Allows a picture to be sent as it is, however large its sides are.
+/// The feature that allows sending an image in its original size.
 const ORIGINAL_DETAIL: &str = "image_detail_original";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -71,14 +71,14 @@ impl BuiltinTool for ViewImage {
             }
         };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
-        cx.tell(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;
+        cx.notify(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;
         let image = FunctionCallOutputContentItem::InputImage { image_url, detail };
         let output = FunctionCallOutputBody::Content(vec![image]);
         Ok(ToolOutcome { output, item: Some(Box::new(item)), ..ToolOutcome::text("") })
     }
 }
 
-/// Where the feature is off it changes nothing, so that a model that remembers it from before is not stopped.
+/// Ignored without the feature, so that a model that remembers the argument does not fail.
 fn detail(args: &Args, cx: &ToolCx) -> Result<Option<ImageDetail>, ToolError> {
     match args.detail.as_deref() {
         None => Ok(None),
@@ -98,7 +98,7 @@ fn data_url(given: &str, access: &FileAccess, stop: &StopFlag) -> Result<String,
         return Err(too_large(&seen.path));
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     let mut source = Stoppable { inner: seen.file.take(LARGEST + 1), stop };
     source.read_to_end(&mut bytes).map_err(|error| failed(&seen.path, &error))?;
     encoded(&bytes, &seen.path)
@@ -118,7 +118,7 @@ fn encoded(bytes: &[u8], path: &Path) -> Result<String, ToolError> {
     Ok(format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
 }
 
-/// By how the file begins; its name does not count.
+/// By its first bytes; the name does not matter.
 fn kind(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("png"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_gets_the_picture_and_clients_see_that_it_looked() {
+    async fn the_model_gets_the_image_and_clients_an_item() {
         let folder = folder();
         let path = folder.path().join("a.png").display().to_string();
         for given in ["a.png", "./x/../a.png", path.as_str()] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_picture_is_refused_and_not_shown() {
+    async fn a_file_that_is_no_image_is_refused_and_not_shown() {
         let folder = folder();
         let root = folder.path();
         std::fs::write(root.join("text.png"), "words").expect("written");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_its_beginning() {
+    fn the_type_comes_from_the_first_bytes() {
         let cases: &[(&[u8], Option<&str>)] = &[
             (PNG, Some("png")),
             (b"\xff\xd8\xff\xe0", Some("jpeg")),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn only_models_that_see_are_offered_it() {
+    fn it_is_offered_only_to_models_that_take_images() {
         for images in [true, false] {
             let offer = Offer { images, ..Offer::default() };
             let offered = Registry::builtin().specs(&offer).iter().any(|spec| spec.name == "view_image");

@@ -1,4 +1,4 @@
-//! `wait_agent`: the agent waits until one of its children is at an end.
+//! `wait_agent`: waits until one of the children has ended.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::agents::{self, Act};
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
-/// In milliseconds. Shorter waits would only cost requests.
+/// In milliseconds. Shorter waits only cost requests.
 const SHORTEST: u64 = 10_000;
 const USUAL: u64 = 30_000;
 const LONGEST: u64 = 3_600_000;
@@ -57,7 +57,7 @@ impl BuiltinTool for WaitAgent {
         act.effects = ToolEffects::Readonly;
         act.begin(cx).await?;
         let states = agents.wait(&args.targets, Duration::from_millis(limit)).await;
-        // The item ends with those that are done.
+        // The item lists only the agents that have ended.
         act.receivers.retain(|id| states.contains_key(id));
         let result = json!({ "status": states, "timed_out": states.is_empty() });
         Ok(act.done(cx, Ok(result), &states))
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_model_hears_of_those_that_are_at_an_end() {
+    async fn the_model_gets_the_agents_that_have_ended() {
         let called = called(done(), "wait_agent", json!({"targets": ["a1", "busy"]})).await;
         assert_eq!(called.result(), json!({"status": {"a1": {"completed": "found it"}}, "timed_out": false}));
         assert_eq!(called.asked, ["wait a1 busy 30000 ms"]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_time_is_up_nobody_is_at_an_end() {
+    async fn after_the_time_limit_none_have_ended() {
         let called = called(FakeAgents::default(), "wait_agent", json!({"targets": ["a1"]})).await;
         assert_eq!(called.result(), json!({"status": {}, "timed_out": true}));
         let item = called.item();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ends_that_are_no_good_are_shown_as_failures() {
+    async fn failed_ends_are_shown_as_failures() {
         for (status, word) in [
             (AgentStatus::Errored("bad".to_owned()), json!({"errored": "bad"})),
             (AgentStatus::NotFound, json!("not_found")),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_for_nobody_or_for_no_time_is_refused() {
+    async fn a_wait_without_agents_or_time_is_refused() {
         for asked in [0, -1, i64::MIN] {
             let refused = called(done(), "wait_agent", json!({"targets": ["a1"], "timeout_ms": asked})).await;
             refused.assert_refused("timeout_ms must be greater than zero");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_waits_for_nobody() {
+    async fn after_a_refusal_it_does_not_wait() {
         check_declined("wait_agent", json!({"targets": ["a1"]})).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `web_search`: the provider's own search. The runtime only says what it may do.
+//! `web_search`: the provider's own search. The runtime only configures it.
 
 use engine::{ToolKind, ToolOutcome};
 use protocol::{WebSearchMode, WebSearchToolConfig};
@@ -11,7 +11,7 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Args {}
 
-/// Searches happen within a response; what comes back is an item of the provider's.
+/// Runs at the provider within a response; the result is one of the provider's items.
 #[derive(Debug, Clone, Copy)]
 pub struct WebSearch;
 

@@ -1,4 +1,4 @@
-//! `write_stdin`: typing into a command that still runs, or waiting for more of its output.
+//! `write_stdin`: types into a running command, or waits for more of its output.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::exec::{Setting, confinement, may_ask, typing_question};
 use crate::{BuiltinTool, Offer, ShellForm, Standing, ToolCx, ToolError};
 
 const WAIT_MS: u64 = 250;
-/// After something was typed.
+/// After typing.
 const WAITS_MS: (u64, u64) = (250, 30_000);
-/// When nothing was: polling more often than this only costs calls.
+/// Without typing: frequent polling only costs calls.
 const LEAST_POLL_MS: u64 = 5_000;
 /// Control-C.
 const INTERRUPT: &str = "\u{3}";
-/// Time for a program to react before its output counts.
+/// Time for a program to react before its output is read.
 const REACTION: Duration = Duration::from_millis(100);
 
 // No doc comment on the type: the model would read it as well.
@@ -63,7 +63,7 @@ impl BuiltinTool for WriteStdin {
         };
         let chars = args.chars.unwrap_or_default();
         let most = cx.bench().options().max_background_wait_ms;
-        // Clients are notified of the typed text after its output, and before the end it may have caused.
+        // Clients are notified of the typed text after earlier output, and before the end it may cause.
         let attending = session.attend();
         if !chars.is_empty() {
             allow_typing(cx, &session, &chars).await?;
@@ -79,7 +79,7 @@ impl BuiltinTool for WriteStdin {
             process_id: session.id.to_string(),
             stdin: chars,
         };
-        cx.tell(ServerNotification::TerminalInteraction(interaction)).await;
+        cx.notify(ServerNotification::TerminalInteraction(interaction)).await;
         drop(attending);
         let collected = session.collect(cx.bench().clock(), wait.saturating_sub(waiting.elapsed())).await;
         if collected.exit.is_some() {
@@ -97,8 +97,8 @@ impl BuiltinTool for WriteStdin {
     }
 }
 
-/// A terminal keeps the rights it was opened with. Where these are more than a command has that starts now, what is typed
-/// into it is asked about like a command. Stopping what runs in it is always allowed.
+/// A terminal keeps the permissions it was opened with. If a command that starts now would have fewer, typing needs
+/// approval like a command. Interrupting is always allowed.
 async fn allow_typing(cx: &ToolCx, session: &Session, chars: &str) -> Result<(), ToolError> {
     let setting = Setting::of(cx);
     let now = confinement(&setting, SandboxChoice::AsPolicy, None);
@@ -141,7 +141,7 @@ async fn type_into(session: &Session, chars: &str) -> Result<(), ToolError> {
             "the command has no terminal to type into; start it again with exec_command and `tty` set to true",
         ));
     }
-    // One that has just ended still has output to be read.
+    // A terminal that just ended still has unread output.
     if let Err(error) = session.write(chars).await
         && session.process.exit().is_none()
     {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_are_kept_within_reason() {
+    fn waits_are_limited() {
         let cases = [
             (false, 0, 250),
             (false, 1_000, 1_000),

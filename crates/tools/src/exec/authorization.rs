@@ -1,4 +1,4 @@
-//! The way of one command from a wish to an order that may be carried out.
+//! The path of one command from a request to an approved order.
 
 use std::ffi::OsStr;
 
@@ -18,9 +18,9 @@ use super::{planted_variables, start_files};
 use crate::digest::digest_of;
 use crate::remote::{Elsewhere, Errand, RemoteCommand};
 
-/// Tells programs that they cannot reach the network, so that they need not find out.
+/// Marks commands without network access, so that they need not try.
 const NO_NETWORK: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
-/// How often a command may change while it is being decided; after that it is refused.
+/// Limit of changes while a command is being decided; then it is refused.
 const MOST_CHANGES: u32 = 5;
 
 /// A command on its way to a process.
@@ -31,22 +31,22 @@ pub(crate) struct Authorization {
     item: ThreadItem,
     /// Of the next proposal.
     number: u32,
-    /// Its item has begun, and nobody has ended it.
+    /// Its item has started and not ended.
     open: bool,
-    /// A client put the command in another's place, so it need not be asked about it.
+    /// A client replaced the command, so it need not be asked about its own.
     replaced: bool,
 }
 
 /// The outcome of a proposal.
 enum Settled {
     Go(Box<Go>),
-    /// A sentence naming the file that changed after the decision.
+    /// A sentence that names the file that changed after the decision.
     Changed(String),
-    /// Another command is wanted instead.
+    /// A client wants another command instead.
     Replaced,
 }
 
-/// The policy's decision about an attempt, before anybody is asked.
+/// The policy's decision about an attempt, before a question.
 struct AttemptPlan {
     sandbox: SandboxChoice,
     ask: Option<ToolCommandQuestion>,
@@ -72,17 +72,17 @@ impl Authorization {
         &self.item
     }
 
-    /// For whoever follows what runs now.
+    /// For the caller that follows the running command.
     pub(crate) fn into_parts(self) -> (Setting, ThreadItem) {
         (self.setting, self.item)
     }
 
-    /// Whether the item has to be ended by whoever runs the command.
+    /// Whether the caller that runs the command must end its item.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Has the first attempt decided. The order must be carried out at once: it is for things as they are now.
+    /// Decides the first attempt. The order must start at once: it depends on the current files.
     pub(crate) async fn clear(&mut self) -> Result<Go, Blocked> {
         let mut change = None;
         for _ in 0..MOST_CHANGES {
@@ -96,8 +96,8 @@ impl Authorization {
         Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
     }
 
-    /// Has a second attempt decided, without a sandbox. Always a question of its own: a yes to a sandboxed command is
-    /// no yes to this.
+    /// Decides a second attempt without a sandbox. Needs its own question: approving the sandboxed command does not
+    /// cover it.
     pub(crate) async fn clear_unsandboxed(&mut self) -> Result<Go, Blocked> {
         let mut reason = "the sandbox stopped the command; run it again without a sandbox?".to_owned();
         let amendment = self.amendment_without_sandbox().await;
@@ -107,14 +107,14 @@ impl Authorization {
             match self.settle(AttemptPlan { sandbox: SandboxChoice::None, ask: Some(ask) }).await? {
                 Settled::Go(go) => return Ok(*go),
                 Settled::Changed(change) => reason = format!("{}, without a sandbox", changed(&change)),
-                // It was another command that the sandbox stopped, so this one is decided from the beginning.
+                // The sandbox stopped another command, so this one is decided from the beginning.
                 Settled::Replaced => return Box::pin(self.clear()).await,
             }
         }
         Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
     }
 
-    /// For a command of the user: it needs no decision and is only shown and recorded.
+    /// For a command of the user: needs no decision and is only shown and recorded.
     pub(crate) async fn clear_for_user(&mut self) -> Result<Go, Blocked> {
         let plan = AttemptPlan { sandbox: SandboxChoice::None, ask: None };
         let Prepared { mut go, proposal, .. } = self.prepare(plan)?;
@@ -130,7 +130,7 @@ impl Authorization {
         }
     }
 
-    /// Whether an attempt that ended like this was stopped by its sandbox, and may be tried without.
+    /// Whether the sandbox stopped an attempt that ended like this, and it may be retried without.
     pub(crate) fn may_retry(&self, confined: bool, exit_code: i32, output: &str) -> bool {
         confined
             && policy::looks_denied(exit_code, output)
@@ -150,7 +150,7 @@ impl Authorization {
         })
     }
 
-    /// The prefix that a permanent approval would allow: the same as if the model had asked to leave the sandbox.
+    /// The prefix for a permanent approval: the same as if the model had asked to leave the sandbox.
     async fn amendment_without_sandbox(&self) -> Option<Vec<String>> {
         match self.judge(&AskForApproval::OnRequest, Escalation::RequireEscalated).await {
             policy::PolicyVerdict::Ask { amendment, .. } => amendment,
@@ -172,7 +172,7 @@ impl Authorization {
         let ask = ask.or_else(|| self.setting.ask_always.then(ToolCommandQuestion::default));
         let ask = ask.filter(|_| !self.replaced);
         let ask = match change {
-            // Somebody said yes, or the policy did, to something that is no longer there.
+            // The policy or a client approved something that has changed since.
             Some(change) if self.may_ask() => Some(ToolCommandQuestion {
                 reason: Some(changed(change)),
                 amendment: ask.and_then(|ask| ask.amendment),
@@ -183,8 +183,8 @@ impl Authorization {
         Ok(AttemptPlan { sandbox, ask })
     }
 
-    /// Nothing confines what runs there, and no program there is known to be what its name says. So only a rule, or a
-    /// policy that asks for no sandbox, lets a command run without a question.
+    /// Other environments have no sandbox, and programs there cannot be verified by name. So only a rule, or a policy
+    /// without a sandbox, allows a command without a question.
     fn decide_elsewhere(
         &self,
         verdict: policy::PolicyVerdict,
@@ -193,7 +193,7 @@ impl Authorization {
         let Setting { approval, sandbox, .. } = &self.setting;
         let reason = match verdict {
             policy::PolicyVerdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
-            // Only rules take the sandbox away.
+            // Only a rule removes the sandbox.
             policy::PolicyVerdict::Run { sandbox: SandboxChoice::None, .. } => {
                 return Ok((SandboxChoice::None, None));
             }
@@ -215,7 +215,7 @@ impl Authorization {
         self.setting.ask_always || may_ask(&self.setting.approval)
     }
 
-    /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
+    /// Proposes, and checks the files again. `Changed` says what differs from the decision.
     async fn settle(&mut self, plan: AttemptPlan) -> Result<Settled, Blocked> {
         let (by_rule, is_asked) =
             (plan.sandbox == SandboxChoice::None && plan.ask.is_none(), plan.ask.is_some());
@@ -237,7 +237,7 @@ impl Authorization {
             return Ok(Settled::Changed(change));
         }
         if let Go::Here(here) = &mut go {
-            // Not a part of what was agreed to: it only takes away, and may differ from one moment to the next.
+            // Not part of the approval: it only restricts further, and may change at any moment.
             if let Some(confinement) = here.order.confinement.as_mut().filter(|_| is_asked) {
                 self.hide_what_came_since(confinement, sandbox);
             }
@@ -264,7 +264,7 @@ impl Authorization {
         Ok(Settled::Go(Box::new(go)))
     }
 
-    /// Somebody may have thought about it for minutes, in which credentials have come into being.
+    /// Hides credentials that were created while the decision took its time.
     fn hide_what_came_since(&self, confinement: &mut Confinement, sandbox: SandboxChoice) {
         let additional = self.wish.permissions.additional.as_ref();
         let now = confine::confinement(&self.setting, sandbox, additional);
@@ -283,7 +283,7 @@ impl Authorization {
         })
     }
 
-    /// Somebody, or a rule, lets it do more than what is sandboxed beside it. Nothing of that may decide what runs.
+    /// A client or a rule allows more than the sandbox. Sandboxed processes must not influence what runs.
     fn is_let_out(&self, plan: &AttemptPlan) -> bool {
         let is_here = self.setting.elsewhere.is_none();
         let is_sandboxed = confine::is_sandboxed(&self.setting);
@@ -292,11 +292,11 @@ impl Authorization {
                 || (plan.ask.is_some() && !is_sandboxed))
     }
 
-    /// Whether to go on with it; else another command has taken its place.
+    /// Whether to continue with it; otherwise another command has replaced it.
     async fn propose(&mut self, proposal: Proposal) -> Result<bool, Blocked> {
         self.number += 1;
         match self.setting.sink.propose(proposal).await.decision {
-            // A rule that came with it is saved already: the engine has that done before the record says it began.
+            // The engine saved the rule already, before the operation was recorded as started.
             OperationDecision::Approve { .. } => {
                 self.open = true;
                 Ok(true)
@@ -319,7 +319,7 @@ impl Authorization {
         let executables = Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting))
             .with_environment(&self.setting.options.env);
         match self.setting.elsewhere {
-            // Which file a name leads to in another environment, and whether that stays so, is not known.
+            // In another environment it is unknown which file a name refers to.
             Some(_) => executables.by_name_alone(),
             None => executables,
         }
@@ -362,14 +362,14 @@ impl Authorization {
             digested["environment"] = place.json();
             arguments["environmentId"] = place.id().into();
         }
-        // For whoever decides without having been asked: they follow from the command, so no digest needs them.
+        // For clients that decide without being asked: they follow from the command, so no digest needs them.
         if let (Some(_), ThreadItem::CommandExecution { command_actions, .. }) = (&ask, &self.item) {
             arguments["commandActions"] = json!(command_actions);
         }
         let digest = digest_of(&digested);
         let session_keys = match &ask {
             Some(ask) if ask.every_time => Vec::new(),
-            // Without a sandbox, a yes to what files of the project say would also be one to what they say later.
+            // A session approval without a sandbox would also cover later changes of the project's files.
             _ if confinement.is_none() && policy::obeys_project(&self.wish.argv, &executables) => Vec::new(),
             _ => vec![self.session_key(&identity, &executables, &env, confinement.is_some())],
         };
@@ -406,7 +406,7 @@ impl Authorization {
         whole.extend(env);
         let order = Order {
             argv: self.wish.argv.clone(),
-            // Without links, which could be made to lead elsewhere after the last look.
+            // Without links, which could be changed after the last check.
             cwd: identity.cwd().to_owned(),
             env: whole,
             confinement: sandbox,
@@ -416,7 +416,7 @@ impl Authorization {
         Ok(Go::Here(Box::new(Here { order, pinned: Vec::new(), frozen: None })))
     }
 
-    /// Variables of the command on top of the thread's.
+    /// The command's variables, in addition to the thread's.
     fn extra_env(&self, confinement: Option<&Confinement>) -> Vec<(String, String)> {
         let network = confine::has_network(&self.setting, confinement);
         let extra = self.wish.extra_env.iter().chain((!network).then_some(&NO_NETWORK));
@@ -441,20 +441,20 @@ impl Authorization {
             environment: env,
         };
         let key = SessionKey::new(&call, executables);
-        // The key has no other form that can be kept, and this one tells apart whatever differs.
+        // The key must be a string, and the JSON distinguishes all cases.
         let place = self.setting.elsewhere.as_ref().map(Elsewhere::json);
         digest_of(&json!([format!("{key:?}"), identity.json(), confined, place]))
     }
 }
 
-/// A rule was checked against the programs on the command's own `PATH`, so a profile must not put others before them.
+/// A rule was checked against the programs on the command's own `PATH`, so a profile must not change it.
 fn leave_out_profile(argv: &mut [String]) {
     if policy::shell_script(argv).is_some_and(|call| call.flag == "-lc") {
         "-c".clone_into(&mut argv[1]);
     }
 }
 
-/// Puts contents that were approved in the place of names. Says what has changed, if that is so.
+/// Replaces file names by their approved contents. Returns what has changed, if anything.
 fn pin_contents(here: &mut Here, identity: &CommandIdentity) -> Result<Option<String>, Blocked> {
     if identity.pinnable() == 0 {
         return Ok(None);
@@ -470,7 +470,7 @@ fn pin_contents(here: &mut Here, identity: &CommandIdentity) -> Result<Option<St
     Ok(None)
 }
 
-/// No rule for good is offered: it could not say that it is about this environment alone.
+/// Offers no permanent rule: it could not be limited to this environment.
 fn elsewhere(place: &Elsewhere, reason: Option<String>) -> ToolCommandQuestion {
     ToolCommandQuestion { reason: Some(place.reason(reason)), ..ToolCommandQuestion::default() }
 }

@@ -1,4 +1,4 @@
-//! A command as a process: on this machine, or as a client of the environment it runs in. Both are read alike.
+//! A command as a process: on this machine, or as a client of its environment. Both are read in the same way.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -15,23 +15,23 @@ use tokio::time::Instant;
 use super::{Blocked, why};
 use crate::remote::{Elsewhere, Errand, MarkerFilter, START_LIMIT};
 
-/// How long a client may take to end after what it started there has.
+/// How long a client may take to end after its command there.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// An authorized command, to be started at once.
+/// An approved command, to be started at once.
 #[derive(Debug)]
 pub(crate) enum Go {
     Here(Box<Here>),
     There(Box<Errand>),
 }
 
-/// A command of this machine.
+/// A command on this machine.
 #[derive(Debug)]
 pub(crate) struct Here {
     pub(crate) order: Order,
-    /// Contents that were approved, under the paths that the order names.
+    /// Approved contents, under the paths in the order.
     pub(crate) pinned: Vec<OwnedFd>,
-    /// Nothing sandboxed runs until it has started.
+    /// Suspends all sandboxed processes until the command has started.
     pub(crate) frozen: Option<Frozen>,
 }
 
@@ -47,7 +47,7 @@ impl Go {
         self.confinement().is_some()
     }
 
-    /// Nothing confines what runs elsewhere.
+    /// Other environments have no sandbox.
     pub(crate) fn confinement(&self) -> Option<&Confinement> {
         match self {
             Self::Here(here) => here.order.confinement.as_ref(),
@@ -55,7 +55,7 @@ impl Go {
         }
     }
 
-    /// The roots that it may write to, if it is confined to any.
+    /// The writable roots, if it is sandboxed.
     pub(crate) fn writable(&self) -> &[PathBuf] {
         self.confinement().map_or(&[], |sandbox| &sandbox.writable)
     }
@@ -68,13 +68,13 @@ pub(crate) struct CommandOutlet {
     far: Option<Far>,
 }
 
-/// The other end of a client.
+/// The connection to a client.
 #[derive(Debug)]
 struct Far {
     place: Elsewhere,
-    /// Of standard output, where it is also said how the command ended.
+    /// Standard output, which also carries the markers for start and end.
     gate: MarkerFilter,
-    /// Of standard error. Before it opens, the client speaks.
+    /// Standard error. Before its marker, the output is the client's.
     errors: MarkerFilter,
     process: Process,
     /// Output that arrived together with the start marker.
@@ -87,7 +87,7 @@ struct Far {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandExit {
     pub(crate) code: i32,
-    /// Set when nobody knows, because the environment was lost.
+    /// Set if the exit is unknown, because the environment was lost.
     pub(crate) lost: Option<String>,
 }
 
@@ -118,7 +118,7 @@ async fn start_there(errand: Errand, guard: CommandGuard) -> Result<(Process, Co
     };
     let mut outlet = CommandOutlet { output, far: Some(far) };
     let begin = async {
-        // A client that ends before it has read everything is found out below.
+        // A client that ends before it has read everything is handled below.
         let (_, begun) = tokio::join!(process.write(errand.script.as_bytes()), outlet.begin());
         begun
     };
@@ -140,14 +140,14 @@ async fn start_there(errand: Errand, guard: CommandGuard) -> Result<(Process, Co
     }
 }
 
-/// Why a script did not begin.
+/// Why a script did not start.
 enum RemoteStartError {
     Refused(String),
     Ended(String),
 }
 
 impl Far {
-    /// The part of a chunk that the command wrote. Empty when there is none.
+    /// The part of a chunk that is output of the command; may be empty.
     fn output(&mut self, chunk: &Chunk) -> Chunk {
         let gate = match chunk.stream {
             OutputStream::Stdout => &mut self.gate,
@@ -156,7 +156,7 @@ impl Far {
         Chunk { bytes: gate.push(&chunk.bytes).into(), stream: chunk.stream }
     }
 
-    /// Output that could have been the beginning of a mark, when there is no more to come.
+    /// Output that was held back as a possible marker, at the end of the stream.
     fn rest(&mut self) -> impl Iterator<Item = Chunk> + use<> {
         let rest = [(OutputStream::Stdout, self.gate.finish()), (OutputStream::Stderr, self.errors.finish())];
         let rest = rest.map(|(stream, bytes)| Chunk { stream, bytes: bytes.into() });
@@ -169,7 +169,7 @@ impl CommandOutlet {
         self.output.set_drain_limit(limit);
     }
 
-    /// `None` once it has begun.
+    /// `None` when it has started.
     async fn begin(&mut self) -> Option<RemoteStartError> {
         let far = self.far.as_mut()?;
         while !far.gate.has_begun() {
@@ -187,7 +187,7 @@ impl CommandOutlet {
         None
     }
 
-    /// `None` when there is nothing more. Nothing is lost when the future is dropped.
+    /// `None` at the end. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Chunk> {
         let Some(far) = &mut self.far else { return self.output.next().await };
         loop {
@@ -218,7 +218,7 @@ impl CommandOutlet {
         }
     }
 
-    /// For a process that ended like this, after all it wrote was read.
+    /// For a process with this exit, after all its output was read.
     pub(crate) fn end(&self, exit: Exit) -> CommandExit {
         let Some(far) = &self.far else { return CommandExit { code: exit.code, lost: None } };
         match far.gate.code() {
@@ -231,7 +231,7 @@ impl CommandOutlet {
     }
 }
 
-/// Runs a command in another environment to its end, as `sandbox::run_with` does here. Dropping the future kills it.
+/// Runs a command in another environment to its end, like `sandbox::run_with` here. Dropping the future kills it.
 pub(crate) async fn run_there(
     errand: Errand,
     (timeout, clock): (Duration, &CommandClock),

@@ -1,4 +1,4 @@
-//! From the sandbox of a step, and what was granted on top, to the sandbox around one command.
+//! From a step's sandbox policy and grants to the sandbox of one command.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use sandbox::{Confinement, OffLimits, ReadAccess, Strength, is_named_within, spl
 
 use super::setting::Setting;
 
-/// The sandbox around a command; `None` for none.
+/// The sandbox of a command; `None` for no sandbox.
 pub(crate) fn confinement(
     setting: &Setting,
     choice: SandboxChoice,
@@ -30,7 +30,7 @@ pub(crate) fn confinement(
         add(readable, writable.iter().cloned());
     }
     open(&mut confinement, &setting.options.off_limits, &files);
-    // A grant can hold more than was asked for; what is hidden still is not made writable by it.
+    // A grant may cover more than was requested; it does not make hidden paths writable.
     let hidden = &confinement.hidden;
     let is_hidden = |path: &PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
     let writable: Vec<_> = writable.into_iter().filter(|path| !is_hidden(path)).collect();
@@ -43,8 +43,8 @@ pub(crate) fn confinement(
     Some(confinement)
 }
 
-/// A path granted by name is no longer hidden, unless it is this program's own. A folder that merely contains a hidden
-/// place was not asked for because of it, and opens nothing.
+/// A path granted by name is no longer hidden, unless it belongs to this program. Granting a folder does not expose
+/// hidden paths inside it.
 fn open(confinement: &mut Confinement, off_limits: &OffLimits, files: &[&AdditionalFileSystemPermissions]) {
     let allowed = |path: &PathBuf| !off_limits.is_sealed(path);
     for path in files.iter().flat_map(|files| paths(files.write.as_ref())).filter(allowed) {
@@ -61,7 +61,7 @@ fn open(confinement: &mut Confinement, off_limits: &OffLimits, files: &[&Additio
     }
 }
 
-/// The folders that commands may write to under the policy, whether or not they run in a sandbox.
+/// The folders that commands may write to under the policy, with or without a sandbox.
 pub(crate) fn writable(setting: &Setting) -> Vec<PathBuf> {
     let (cwd, off_limits) = (Path::new(&setting.cwd), &setting.options.off_limits);
     let mut writable = Confinement::writable_under(&setting.sandbox, cwd, temporary(setting), off_limits);
@@ -81,7 +81,7 @@ pub(crate) fn has_network(setting: &Setting, confinement: Option<&Confinement>) 
     }
 }
 
-/// Whether the policy asks for a sandbox.
+/// Whether the policy requires a sandbox.
 pub(crate) fn is_sandboxed(setting: &Setting) -> bool {
     match setting.sandbox {
         SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => false,
@@ -89,7 +89,7 @@ pub(crate) fn is_sandboxed(setting: &Setting) -> bool {
     }
 }
 
-/// `None` where the policy asks for no sandbox.
+/// `None` if the policy requires no sandbox.
 fn of_policy(setting: &Setting) -> Option<Confinement> {
     let options = &setting.options;
     let strength = if options.landlock_only { Strength::LandlockOnly } else { Strength::Full };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_become_walls() {
+    fn policies_become_sandboxes() {
         let confinement = |sandbox| confinement(&setting(sandbox, json!({})), SandboxChoice::AsPolicy, None);
         assert_eq!(confinement(json!({"type": "dangerFullAccess"})), None);
         assert_eq!(confinement(json!({"type": "externalSandbox"})), None);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_widen_and_known_safe_commands_get_less() {
+    fn grants_extend_the_sandbox_and_known_safe_commands_get_less() {
         let grants =
             json!({"network": {"enabled": true}, "fileSystem": {"read": ["/etc"], "write": ["/var"]}});
         let restricted = json!({"type": "readOnly", "access": {"type": "restricted", "readableRoots": []}});
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_know_whether_there_is_a_network() {
+    fn commands_get_the_network_variable() {
         let network = |sandbox| {
             let setting = setting(sandbox, json!({}));
             has_network(&setting, confinement(&setting, SandboxChoice::AsPolicy, None).as_ref())
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_opens_what_it_names_of_credentials_and_nothing_of_ours() {
+    fn a_grant_exposes_named_credentials_and_nothing_of_ours() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         let at = |path: &str| root.join(path);
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(hidden_with(&["ssh"], &[]), ["home", "home/skills", ""]);
         assert_eq!(hidden_with(&["ssh/known"], &[]), ["home ssh", "home/skills ssh/known", ""]);
         assert_eq!(hidden_with(&[], &["ssh/known"]), ["home ssh/id", "home/skills", "ssh/known"]);
-        // A folder above, a way around and what is ours open nothing.
+        // A parent folder, a path with `..`, and our own files expose nothing.
         assert_eq!(hidden_with(&["", "x/../ssh", "home", "home/key"], &[]), plain);
         assert_eq!(hidden_with(&[], &["home/key", "home"]), plain);
     }

@@ -1,4 +1,4 @@
-//! Which files a command really means, so that a yes to it is not used for something else that took their place.
+//! The files that a command refers to, so that an approval is not used for other files in their place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 
 use super::words::places;
 
-/// Scripts that name more files than this are not read by whoever approves them either.
+/// Scripts with more file names than this are not reviewed by the approver either.
 const MOST_FILES: usize = 64;
-/// Looking for files takes time; nobody reads scripts as long as this.
+/// Limit of the searched words, because looking up files takes time.
 const MOST_WORDS: usize = 4_096;
 
-/// The longest file that is hashed; longer ones are compared by inode and times alone.
+/// Limit of hashed files; longer ones are compared by inode and times only.
 const MOST_BYTES: u64 = 8 << 20;
-/// Nothing sandboxed writes here, unless a root of the sandbox is beneath, which is nobody's workspace.
+/// Sandboxed processes cannot write here, unless a root of the sandbox is inside, which is no usual workspace.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc"];
 
-/// Files that interpreters are given without being executable.
+/// File extensions that interpreters run without execute permission.
 const SCRIPTS: &[&str] = &["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb", "pl", "php", "lua", "ps1"];
 
-/// The folder a command runs in and the programs and scripts it names, as they are on disk.
+/// The folder of a command, and the programs and scripts it names, as they are on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandIdentity {
     cwd: PinnedIdentity,
-    /// By the name in the command; unset where there is no such file.
+    /// By the name in the command; unset if there is no such file.
     files: BTreeMap<String, Option<PinnedIdentity>>,
 }
 
@@ -38,14 +38,14 @@ struct PinnedIdentity {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// Size and time of the last change. Not of a folder, where others come and go.
+    /// Size and modification time. Unset for folders, whose entries change.
     version: Option<(u64, i64, i64)>,
-    /// Of what is in it, where that could have been put there from inside a sandbox. Times are too coarse to tell.
+    /// Of the content, if a sandboxed process could have written it. Times are too coarse to tell.
     digest: Option<String>,
 }
 
 impl CommandIdentity {
-    /// Fails when there is no such folder.
+    /// Fails if the folder does not exist.
     pub(crate) fn of(argv: &[String], cwd: &Path, executables: &Executables) -> io::Result<Self> {
         let folder = PinnedIdentity::folder(cwd)?;
         if !fs::metadata(&folder.path)?.is_dir() {
@@ -62,7 +62,7 @@ impl CommandIdentity {
         Ok(Self { cwd: folder, files: scripts.chain(programs).collect() })
     }
 
-    /// In another environment nothing can be looked at from here.
+    /// Files in another environment cannot be checked from here.
     pub(crate) fn elsewhere(cwd: &Path) -> Self {
         let cwd = PinnedIdentity { path: cwd.to_owned(), device: 0, inode: 0, version: None, digest: None };
         Self { cwd, files: BTreeMap::new() }
@@ -79,7 +79,7 @@ impl CommandIdentity {
         json!({ "cwd": self.cwd.json(), "files": files })
     }
 
-    /// The contents of each file that was hashed, if they are still the same.
+    /// The contents of each hashed file, if still the same.
     pub(crate) fn contents(&self) -> BTreeMap<&str, Vec<u8>> {
         let read = |found: &PinnedIdentity| {
             let bytes = InspectedFile::at(&found.path).ok()?.bytes()?;
@@ -89,12 +89,12 @@ impl CommandIdentity {
         files.filter_map(|(name, found)| Some((name.as_str(), found.as_ref().and_then(read)?))).collect()
     }
 
-    /// How many files there are whose contents were looked at.
+    /// The number of files with checked contents.
     pub(crate) fn pinnable(&self) -> usize {
         self.files.values().flatten().filter(|found| found.digest.is_some()).count()
     }
 
-    /// A sentence that names the difference, if there is one.
+    /// A sentence that names the first difference, if any.
     pub(crate) fn change_since(&self, before: &Self) -> Option<String> {
         if self.cwd != before.cwd {
             return Some("the working directory".to_owned());
@@ -140,7 +140,7 @@ impl PinnedIdentity {
     }
 }
 
-/// A file that is looked at.
+/// A file to check.
 struct InspectedFile {
     /// Unset where it may not be read.
     file: Option<fs::File>,
@@ -148,8 +148,8 @@ struct InspectedFile {
 }
 
 impl InspectedFile {
-    /// Neither follows a link that has taken the place of what was there, nor waits for the other end of a pipe. With the rights
-    /// of commands, for one of them is going to get the contents.
+    /// Follows no link that replaced the file, and does not block on a pipe. Reads with the rights of commands, because one
+    /// of them gets the contents.
     fn at(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -159,7 +159,7 @@ impl InspectedFile {
                 let metadata = file.metadata()?;
                 (Some(file), metadata)
             }
-            // A program that may be run and not read.
+            // A program that can be run but not read.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 (None, fs::symlink_metadata(path)?)
             }
@@ -168,7 +168,7 @@ impl InspectedFile {
         Ok(Self { file, metadata })
     }
 
-    /// All that is in it, unless that is too much.
+    /// The whole content, up to the limit.
     fn bytes(&self) -> Option<Vec<u8>> {
         if !self.metadata.is_file() || self.metadata.len() > MOST_BYTES {
             return None;
@@ -184,7 +184,7 @@ fn digest(bytes: &[u8]) -> String {
     data_encoding::HEXLOWER.encode(digest.as_ref())
 }
 
-/// The names of all programs that are known to run.
+/// The names of all programs that will run.
 fn programs(argv: &[String]) -> Vec<String> {
     let commands = commands_of(argv);
     let first = argv.first().cloned();
@@ -192,8 +192,8 @@ fn programs(argv: &[String]) -> Vec<String> {
     first.into_iter().chain(commands.shells).chain(of_list).collect()
 }
 
-/// Other words that name files which would run: arguments of interpreters, and whatever looks like it in a script
-/// that cannot be read.
+/// Other words that name files to be run: arguments of interpreters, and likely paths in a script that cannot be
+/// parsed.
 fn scripts(argv: &[String], cwd: &Path) -> Vec<String> {
     let commands = commands_of(argv);
     let mut names: Vec<String> = Vec::new();
@@ -242,7 +242,7 @@ mod tests {
         CommandIdentity::of(&argv, cwd, &executables).expect("the folder is there")
     }
 
-    /// The difference that is found when `change` happens to a folder with the script `run.sh` in it.
+    /// The reported difference when `change` is applied to a folder with the script `run.sh`.
     fn noticed(script: &str, change: impl FnOnce(&Path)) -> Option<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let cwd = folder.path();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_none_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         let argv = ["true".to_owned()];
         let executables = Executables::new("/bin".as_ref(), Path::new("/"), &[]);
         for cwd in ["/nonexistent/folder", "/etc/passwd", "/tmp/\0"] {

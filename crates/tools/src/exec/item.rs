@@ -1,4 +1,4 @@
-//! The item clients see of a command.
+//! A command's item for clients.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,11 +16,11 @@ pub(crate) struct EndedCommand {
     pub(crate) output: String,
     pub(crate) exit_code: i32,
     pub(crate) duration: Duration,
-    /// Where the rest can be read, if that is not all.
+    /// The file with the rest, if the output was cut.
     pub(crate) whole: Option<WholeOutput>,
 }
 
-/// As it begins.
+/// The item at the start.
 pub(crate) fn begun(
     setting: &Setting,
     argv: &[String],
@@ -42,10 +42,10 @@ pub(crate) fn begun(
     }
 }
 
-/// How much of the output an item carries: its beginning and its end.
+/// Limit of an item's output: its beginning and its end.
 pub(super) const SHOWN_BYTES: usize = 384 << 10;
 
-/// As it is in the end.
+/// The completed item.
 pub(crate) fn ended(mut item: ThreadItem, ending: &EndedCommand) -> ThreadItem {
     if let ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } = &mut item
     {
@@ -64,7 +64,7 @@ pub(crate) fn ended(mut item: ThreadItem, ending: &EndedCommand) -> ThreadItem {
     item
 }
 
-/// The end of one that never came to run.
+/// The end of a command that never ran.
 pub(crate) fn not_started(mut item: ThreadItem, blocked: &Blocked) -> ThreadItem {
     let (problem, outcome) = match blocked {
         Blocked::Forbidden(reason) => (reason.as_str(), CommandExecutionStatus::Declined),

@@ -1,5 +1,4 @@
-//! The writable roots of a thread: where they led when they were first seen, and which paths beneath them
-//! are protected.
+//! The writable roots of a thread: their targets when first seen, and the protected paths inside them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,19 +10,18 @@ use parking_lot::Mutex;
 use sandbox::{PROTECTED_NAMES, ScanLimit, protected_below};
 use tokio::task::JoinHandle;
 
-/// Roots that are remembered: those of the policy, and those of permissions for single commands.
+/// Limit of stored roots: those of the policy, and those granted to single commands.
 const MOST_ROOTS: usize = 32;
 
-/// Searching takes at most one part in so many of the time. No command makes what is searched for, people do.
+/// Searching takes at most this fraction of the time. Only users create what is searched for, not commands.
 const REST: u32 = 50;
 
 type ProtectedPaths = BTreeMap<PathBuf, Arc<[PathBuf]>>;
 
-/// Protected paths found in folders for temporary files. All threads share them, and there can be much in them, so
-/// that a new thread begins with what the last one knew.
+/// Protected paths found in temporary folders. Shared by all threads, because the search is slow there.
 static TEMPORARY: Mutex<ProtectedPaths> = Mutex::new(BTreeMap::new());
 
-/// Kept by the thread, shared by its commands.
+/// Owned by the thread, shared by its commands.
 #[derive(Debug, Default)]
 pub(crate) struct KnownRoots {
     inner: Mutex<RootCache>,
@@ -31,18 +29,18 @@ pub(crate) struct KnownRoots {
 
 #[derive(Debug, Default)]
 struct RootCache {
-    /// Without links, for each root as it was asked for.
+    /// The resolved path of each requested root.
     resolved: BTreeMap<PathBuf, PathBuf>,
-    /// The paths found by the last search beneath each root.
+    /// The paths found by the last search of each root.
     protected: ProtectedPaths,
     /// The search in the background.
     search: Option<JoinHandle<()>>,
-    /// When it may be made again.
+    /// When the next search may start.
     rest_until: Option<Instant>,
 }
 
 impl KnownRoots {
-    /// Where each root led when it was first seen. What is turned elsewhere later was turned by somebody else.
+    /// Each root with its target when first seen. A later change of the target is not the thread's doing.
     pub(crate) fn resolved(&self, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
         let mut inner = self.inner.lock();
         let resolve = |root: &PathBuf| {
@@ -52,7 +50,7 @@ impl KnownRoots {
         roots.iter().map(resolve).collect()
     }
 
-    /// The protected paths beneath these roots, as far as they are known.
+    /// The known protected paths inside these roots.
     pub(crate) fn protected(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         let inner = self.inner.lock();
         let mut found: Vec<PathBuf> = roots
@@ -65,17 +63,17 @@ impl KnownRoots {
         found
     }
 
-    /// Returns when each of these roots has been searched at least once.
+    /// Returns when each of these roots was searched at least once.
     pub(crate) async fn search_first(self: &Arc<Self>, roots: &[PathBuf]) {
         let unknown = self.unknown(roots);
         if !unknown.is_empty() {
             let known = self.clone();
-            // A search that fails has found nothing, which is all there is to say.
+            // A failed search has found nothing.
             let _ = tokio::task::spawn_blocking(move || known.search(&unknown)).await;
         }
     }
 
-    /// Those that this thread has not searched and knows nothing of by others.
+    /// Roots that neither this thread nor another has searched.
     fn unknown(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         let mut inner = self.inner.lock();
         let mut unknown = Vec::new();
@@ -88,13 +86,13 @@ impl KnownRoots {
         unknown
     }
 
-    /// Searches again in the background, after a command that could change what is there.
+    /// Searches again in the background, after a command that could change something.
     pub(crate) fn search_again(self: &Arc<Self>, roots: &[PathBuf]) {
         if roots.is_empty() || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let mut inner = self.inner.lock();
-        // One that still runs may have begun too early to see what the command has left. The next command asks again.
+        // A running search may have started too early to see the command's changes. The next command searches again.
         if inner.search.as_ref().is_some_and(|search| !search.is_finished())
             || inner.rest_until.is_some_and(|until| Instant::now() < until)
         {
@@ -104,7 +102,7 @@ impl KnownRoots {
         inner.search = Some(tokio::task::spawn_blocking(move || known.search(&roots)));
     }
 
-    /// Has them searched again when what is returned is dropped: after the command.
+    /// Returns a guard that starts a search when it is dropped, after the command.
     pub(crate) fn search_after(self: &Arc<Self>, roots: &[PathBuf]) -> Arc<SearchAfter> {
         Arc::new(SearchAfter { known: self.clone(), roots: roots.to_vec() })
     }
@@ -123,7 +121,7 @@ impl KnownRoots {
         for root in roots {
             let found = protected_below(std::slice::from_ref(root), &PROTECTED_NAMES, limit);
             if !found.is_complete {
-                tracing::debug!(root = %root.display(), "not everything beneath a writable root was looked at");
+                tracing::debug!(root = %root.display(), "not everything beneath a writable root was searched");
             }
             let found: Arc<[PathBuf]> = found.paths.into();
             if root == Path::new("/tmp") || *root == std::env::temp_dir() {
@@ -138,7 +136,7 @@ impl KnownRoots {
     }
 }
 
-/// A command that can change what is beneath these roots.
+/// A command that can change these roots.
 #[derive(Debug)]
 pub(crate) struct SearchAfter {
     known: Arc<KnownRoots>,
@@ -151,7 +149,7 @@ impl Drop for SearchAfter {
     }
 }
 
-/// The path without links. Of one that does not exist yet, as much as there is, and the rest as written.
+/// The resolved path. For one that does not exist yet, the existing part is resolved.
 fn resolve(path: &Path) -> PathBuf {
     let mut rest: Vec<OsString> = Vec::new();
     for above in path.ancestors() {
@@ -173,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_stay_where_they_led_first() {
+    fn roots_keep_their_first_target() {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         fs::create_dir(at.join("real")).unwrap();
@@ -189,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_nested_is_found_once_and_again_after_a_command() {
+    async fn nested_repositories_are_found_once_and_again_after_a_command() {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         fs::create_dir_all(at.join("a/.git")).unwrap();

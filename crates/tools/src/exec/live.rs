@@ -1,5 +1,5 @@
-//! A command's output for clients while it runs: whole characters, in pieces of a useful size, and not
-//! without end. Nothing here makes the command wait.
+//! A command's live output for clients: whole characters, in pieces of a useful size, and limited. Never makes the
+//! command wait.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use super::setting::Setting;
 use crate::BoxFuture;
 use crate::files::shown::cut;
 
-/// Of all pieces of one command together. With the item's own text a client gets less than a megabyte of one command.
+/// Limit of all pieces of one command. With the item's own text, a client gets less than a megabyte per command.
 const MOST_BYTES: usize = 512 << 10;
-/// Of one piece.
+/// Limit of one piece.
 const PIECE_BYTES: usize = 8_192;
 /// In bytes.
 const LONGEST_CHARACTER: usize = 4;
 const MOST_PIECES: usize = 10_000;
-/// How long to gather text before it is told. Later pieces are gathered for longer, so that they last for a day.
+/// How long text is collected before it is sent. Later pieces are collected longer, so that the budget lasts for a day.
 const GATHER: Duration = Duration::from_millis(20);
 const GATHER_LATER: Duration = Duration::from_millis(500);
 const QUICK_PIECES: usize = 500;
-/// The last that is told of a command that writes too much.
+/// The last piece of a command that writes too much.
 const ENOUGH: &str = "\n[There is more output than is shown while the command runs.]\n";
 
-/// Between whoever reads the output and whoever tells clients of it.
+/// The buffer between the reader of the output and the task that notifies clients.
 #[derive(Debug)]
 pub(crate) struct Live {
     state: Mutex<LiveState>,
     news: Notify,
-    /// Nobody is to be told any more.
+    /// Set when no further notification may be sent.
     quiet: watch::Sender<bool>,
 }
 
@@ -68,7 +68,7 @@ impl Live {
         self.news.notify_one();
     }
 
-    /// Nothing more will come.
+    /// No further output.
     pub(crate) fn complete(&self) {
         let mut state = self.state();
         let rest = state.stdout.finish().concat() + &state.stderr.finish().concat();
@@ -77,22 +77,22 @@ impl Live {
         self.news.notify_one();
     }
 
-    /// More comes after all, from another attempt.
+    /// Continues after all, with another attempt.
     pub(crate) fn reopen(&self) {
         self.state().is_complete = false;
     }
 
-    /// Output that was not sent yet is never sent.
+    /// Drops output that was not sent yet.
     pub(crate) fn silence(&self) {
         self.quiet.send_replace(true);
     }
 
-    /// Tells all there is, in order, until it is complete.
+    /// Sends all pieces in order, until the output is complete.
     pub(crate) async fn notify<'a>(&self, tell: impl Fn(String) -> BoxFuture<'a, ()>) {
         let mut quiet = self.quiet.subscribe();
         tokio::select! {
             biased;
-            // An error would say that this is gone, which it is not.
+            // The sender is owned by `self`, so this cannot fail.
             _ = quiet.wait_for(|quiet| *quiet) => {}
             () = self.notify_all(tell) => {}
         }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_that_never_answers_can_be_left() {
+    async fn a_listener_that_never_responds_can_be_abandoned() {
         let live = Live::new();
         live.push(&chunk(OutputStream::Stdout, b"x"));
         live.complete();

@@ -1,5 +1,5 @@
-//! The one path of every command: prepared, decided, checked again right before it runs, and, where the sandbox
-//! stopped it, decided once more. Nothing runs that was not cleared here.
+//! The one path of every command: prepared, decided, checked again right before it starts, and, if the sandbox stopped
+//! it, decided once more. Nothing runs that was not approved here.
 
 mod authorization;
 mod child;
@@ -45,34 +45,34 @@ pub(crate) use question::typing_question;
 pub(crate) use rule_book::RuleBook;
 pub(crate) use setting::Setting;
 
-/// A command somebody wants to run.
+/// A requested command.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) argv: Vec<String>,
-    /// Absolute, as clients are shown it.
+    /// Absolute, as shown to clients.
     pub(crate) cwd: PathBuf,
     pub(crate) tty: bool,
     pub(crate) permissions: CommandPermissions,
-    /// Variables on top of the thread's environment.
+    /// Variables in addition to the thread's environment.
     pub(crate) extra_env: &'static [(&'static str, &'static str)],
     pub(crate) source: CommandExecutionSource,
     pub(crate) process_id: Option<String>,
-    /// It may go on after its call.
+    /// It may outlive its call.
     pub(crate) outlives: bool,
 }
 
 /// Why a command does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Blocked {
-    /// The policy says no, for this reason.
+    /// The policy refuses it, for this reason.
     Forbidden(String),
-    /// A client said no, or nobody waits for it any more. Its item has ended.
+    /// A client declined, or the call was cancelled. Its item has ended.
     Declined,
     /// It cannot be run.
     Failed(String),
 }
 
-/// Whether somebody may be asked to let something happen outside of the sandbox.
+/// Whether the policy allows asking a client to leave the sandbox.
 pub(crate) fn may_ask(approval: &AskForApproval) -> bool {
     match approval {
         AskForApproval::Never => false,
@@ -81,7 +81,7 @@ pub(crate) fn may_ask(approval: &AskForApproval) -> bool {
     }
 }
 
-/// Whether what cannot be confined needs a question, unless a rule allows it.
+/// Whether a command without a sandbox needs a question, unless a rule allows it.
 pub(crate) fn must_ask(approval: &AskForApproval, sandbox: &SandboxPolicy) -> bool {
     match sandbox {
         SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. } => true,
@@ -91,7 +91,7 @@ pub(crate) fn must_ask(approval: &AskForApproval, sandbox: &SandboxPolicy) -> bo
     }
 }
 
-/// Where a command runs: the folder it names, seen from where the thread works.
+/// The command's folder, relative to the thread's.
 pub(crate) fn working_directory(cx: &ToolCx, workdir: Option<&str>) -> Result<PathBuf, ToolError> {
     match workdir.filter(|dir| !dir.is_empty()) {
         Some(dir) => Ok(cx.cwd().join(well_formed(dir)?)),
@@ -99,7 +99,7 @@ pub(crate) fn working_directory(cx: &ToolCx, workdir: Option<&str>) -> Result<Pa
     }
 }
 
-/// The user's shell; in another environment the one that every system has.
+/// The user's shell; in another environment `/bin/sh`, which every system has.
 pub(crate) fn default_shell(cx: &ToolCx) -> String {
     match cx.elsewhere() {
         Some(_) => "/bin/sh".to_owned(),
@@ -107,8 +107,8 @@ pub(crate) fn default_shell(cx: &ToolCx) -> String {
     }
 }
 
-/// The shell a model names, as clients are to see it: a bare name is the user's own shell if that is called so, else
-/// the first on the command's `PATH`.
+/// The shell that a model names, with its path for clients: a bare name means the user's own shell if it has that name,
+/// otherwise the first match on the command's `PATH`.
 pub(crate) fn named_shell(cx: &ToolCx, name: Option<String>) -> String {
     let usual = default_shell(cx);
     match name.filter(|name| !name.is_empty()) {
@@ -124,8 +124,8 @@ pub(crate) fn named_shell(cx: &ToolCx, name: Option<String>) -> String {
     }
 }
 
-/// Whether a command may be given to a login shell, which is the default where it may. Another environment is set up
-/// by whoever runs it, which the profile there would undo.
+/// Whether to use a login shell, which is the default if allowed. Not in another environment: its owner sets it up, and
+/// a profile there would undo that.
 pub(crate) fn login(cx: &ToolCx, wanted: Option<bool>) -> Result<bool, ToolError> {
     match (wanted, cx.bench().options().login_shell) {
         (Some(true), false) => Err(ToolError::Refused(
@@ -135,7 +135,7 @@ pub(crate) fn login(cx: &ToolCx, wanted: Option<bool>) -> Result<bool, ToolError
     }
 }
 
-/// A script as the words of a shell's command line.
+/// A script as an argv of a shell.
 pub(crate) fn shell_argv(shell: &str, login: bool, script: String) -> Vec<String> {
     vec![shell.to_owned(), if login { "-lc" } else { "-c" }.to_owned(), script]
 }

@@ -17,12 +17,12 @@ use super::{
 pub(crate) struct Shot {
     pub(crate) exit_code: i32,
     pub(crate) duration: Duration,
-    /// Standard output, then standard error, with a line in front where time ran out or the environment was lost.
+    /// Standard output, then standard error, after a line about a timeout or a lost environment.
     pub(crate) output: String,
     pub(crate) timed_out: bool,
-    /// Set when nobody knows how it ended, because the environment was lost.
+    /// Set if the exit is unknown, because the environment was lost.
     pub(crate) lost: Option<String>,
-    /// Where the model can read what it is not shown.
+    /// The file with the whole output, for the model.
     pub(crate) whole: Option<WholeOutput>,
     pub(crate) item: ThreadItem,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Shot {
 #[derive(Debug)]
 pub(crate) enum OneShot {
     Ran(Box<Shot>),
-    /// With what clients should see of it, if that is not told yet.
+    /// With the item for clients, if they have not seen one.
     Blocked(Blocked, Option<Box<ThreadItem>>),
 }
 
-/// Decides about and runs a command; a second time without a sandbox, where that stopped it and a client agrees.
-/// Dropping the future kills it.
+/// Decides and runs a command; a second time without a sandbox, if that stopped it and a client approves. Dropping the
+/// future kills it.
 pub(crate) async fn run_once(mut authorization: Authorization, timeout: Duration) -> OneShot {
     let live = Live::new();
     let mut cleared = authorization.clear().await;
@@ -58,7 +58,7 @@ pub(crate) async fn run_once(mut authorization: Authorization, timeout: Duration
     }
 }
 
-/// Runs what the user asked for.
+/// Runs a command of the user.
 pub(crate) async fn run_for_user(mut authorization: Authorization, timeout: Duration) -> OneShot {
     let live = Live::new();
     let ran = match authorization.clear_for_user().await {
@@ -71,16 +71,15 @@ pub(crate) async fn run_for_user(mut authorization: Authorization, timeout: Dura
     }
 }
 
-/// Has clients see a command that does not run.
+/// Shows clients a command that does not run.
 pub(crate) async fn give_up(authorization: &Authorization, blocked: Blocked) -> OneShot {
-    // A command that is refused or cannot run has no item yet, and clients should see that it was
-    // wanted.
-    let is_unheard = !authorization.is_open() && !matches!(blocked, Blocked::Declined);
-    if is_unheard {
+    // A command that is refused or cannot run has no item yet, and clients should see the request.
+    let is_unseen = !authorization.is_open() && !matches!(blocked, Blocked::Declined);
+    if is_unseen {
         let Setting { thread_id, turn_id, sink, options, .. } = authorization.setting();
-        sink.tell(options.item_started(thread_id, turn_id, authorization.item().clone())).await;
+        sink.notify(options.item_started(thread_id, turn_id, authorization.item().clone())).await;
     }
-    let is_shown = is_unheard || authorization.is_open();
+    let is_shown = is_unseen || authorization.is_open();
     let item = is_shown.then(|| Box::new(not_started(authorization.item().clone(), &blocked)));
     OneShot::Blocked(blocked, item)
 }
@@ -111,7 +110,7 @@ async fn run(authorization: &Authorization, live: &Live, go: Go, timeout: Durati
         live.complete();
         finished
     };
-    let telling = live.notify(|piece| setting.sink.tell(delta(setting, piece)));
+    let telling = live.notify(|piece| setting.sink.notify(delta(setting, piece)));
     let (finished, ()) = tokio::join!(running, telling);
     let (finished, lost) = finished?;
     let whole = overflow.finish();
@@ -121,15 +120,15 @@ async fn run(authorization: &Authorization, live: &Live, go: Go, timeout: Durati
     let item = ended(authorization.item().clone(), &ending);
     let EndedCommand { mut output, exit_code, whole, .. } = ending;
     if timed_out {
-        // For the model alone: clients see the code and what was written.
+        // For the model only: clients see the exit code and the output.
         output.insert_str(0, &format!("command timed out after {} milliseconds\n", timeout.as_millis()));
     }
-    // The model cannot look at this machine from another environment.
+    // The model cannot read this machine's files from another environment.
     let whole = whole.filter(|_| setting.elsewhere.is_none());
     Ok(Shot { exit_code, duration, output, timed_out, lost, whole, item })
 }
 
-/// With the cause, where the error itself does not name it.
+/// With the cause, if the error itself does not name it.
 pub(crate) fn why(error: &SpawnError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
@@ -137,7 +136,7 @@ pub(crate) fn why(error: &SpawnError) -> String {
     }
 }
 
-/// Standard output, then standard error, with a line in front where the environment was lost.
+/// Standard output, then standard error, after a line if the environment was lost.
 fn output(finished: &FinishedCommand, lost: Option<&str>) -> String {
     let written = text_of(&finished.stdout) + &text_of(&finished.stderr);
     match lost {
@@ -146,7 +145,7 @@ fn output(finished: &FinishedCommand, lost: Option<&str>) -> String {
     }
 }
 
-/// The kept part, with a note of how much was left out.
+/// The kept part, with a note about what was cut.
 pub(crate) fn text_of(written: &HeadTail) -> String {
     let Excerpt { mut head, omitted_bytes, tail } = written.excerpt();
     if omitted_bytes > 0 {
@@ -156,7 +155,7 @@ pub(crate) fn text_of(written: &HeadTail) -> String {
     head
 }
 
-/// As much of an output as the model gets to see, and how many lines there were if that is not all.
+/// The output truncated for the model, with the number of lines if it was cut.
 pub(crate) fn output_of(output: &str, limit: Truncation) -> (String, Option<usize>) {
     let room = match limit {
         Truncation::Bytes(bytes) => bytes,

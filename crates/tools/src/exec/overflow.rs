@@ -1,5 +1,5 @@
-//! Output that is too long to be shown, kept whole in a file of its own. Only what comes after the part that is shown
-//! costs a file, and neither memory nor disk grows without end.
+//! Stores outputs that are too long to show in files. A file is created only when the output exceeds the shown part,
+//! and both memory and disk use are limited.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,20 +10,20 @@ use std::time::{Duration, SystemTime};
 use super::item::SHOWN_BYTES;
 use crate::exec::terminals::chunk_id;
 
-/// Of one file. What comes after is lost.
+/// Limit of one file. Further output is lost.
 const FILE_BYTES: u64 = 64 << 20;
-/// Of all files of a thread together. The oldest make room.
+/// Limit of all files of a thread. The oldest are deleted.
 const THREAD_BYTES: u64 = 256 << 20;
-/// Of two chunk ids, which name a file.
+/// Length of two chunk ids, which form a file name.
 const NAME_DIGITS: usize = 12;
-/// How long a file is kept that nobody removed before.
+/// How long a file is kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Everything a command writes, on its way to a file if that is needed. The file goes when this is dropped before the
-/// command has ended.
+/// Collects a command's output, in a file if needed. The file is removed if this is dropped before the command has
+/// ended.
 #[derive(Debug)]
 pub(crate) struct Overflow {
-    /// Unset where nothing is kept.
+    /// Unset if nothing is stored.
     folder: Option<PathBuf>,
     state: OverflowState,
     total: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Overflow {
 
 #[derive(Debug)]
 enum OverflowState {
-    /// It can be shown so far.
+    /// Short enough to show so far.
     Short(Vec<u8>),
     Long(Spill),
     /// There is no file, and there will be none.
@@ -46,7 +46,7 @@ struct Spill {
     is_kept: bool,
 }
 
-/// Where a whole output can be read.
+/// The location of a whole output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WholeOutput {
     path: PathBuf,
@@ -109,7 +109,7 @@ impl Overflow {
         };
     }
 
-    /// Where it can be read so far.
+    /// The location so far.
     pub(crate) fn so_far(&self) -> Option<WholeOutput> {
         match &self.state {
             OverflowState::Long(spill) => {
@@ -119,7 +119,7 @@ impl Overflow {
         }
     }
 
-    /// Nothing more will come, and the file stays.
+    /// Ends the output and keeps the file.
     pub(crate) fn finish(mut self) -> Option<WholeOutput> {
         let whole = self.so_far();
         if let OverflowState::Long(spill) = &mut self.state {
@@ -132,7 +132,7 @@ impl Overflow {
 impl Spill {
     fn new(folder: &Path) -> io::Result<Self> {
         make_room(folder);
-        // The name may be taken, and the folder may go as one that is empty.
+        // The name may be taken, and the empty folder may be removed meanwhile.
         let may_pass = [io::ErrorKind::AlreadyExists, io::ErrorKind::NotFound];
         let mut tries = 0;
         loop {
@@ -160,12 +160,12 @@ impl Drop for Spill {
         if !self.is_kept
             && let Err(error) = sandbox::as_command_user(|| fs::remove_file(&self.path)).and_then(|done| done)
         {
-            tracing::warn!(%error, path = %self.path.display(), "an output that is not needed stays");
+            tracing::warn!(%error, path = %self.path.display(), "an output that is not needed cannot be removed");
         }
     }
 }
 
-/// Files of this thread go until there is room for one more, and those of any thread that are too old.
+/// Removes files of this thread until there is room for another, and outdated files of any thread.
 fn make_room(folder: &Path) {
     let too_old =
         |(changed, ..): &(SystemTime, u64, PathBuf)| changed.elapsed().is_ok_and(|age| age > KEPT_FOR);
@@ -176,7 +176,7 @@ fn make_room(folder: &Path) {
         };
         outdated.iter().for_each(|(.., path)| remove(path));
         if !outdated.is_empty() {
-            // Succeeds for an empty folder alone.
+            // Succeeds only for an empty folder.
             let _ = fs::remove_dir(&other);
         }
     }
@@ -198,20 +198,20 @@ fn remove(path: &Path) {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    // A folder that cannot be listed holds none of our files.
+    // A folder that cannot be listed has none of our files.
     fs::read_dir(folder)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default()
 }
 
-/// Whether a file has the name of one that was made here. Nothing else is ever removed, whatever folder this is given.
+/// Whether the file name is one of ours. Nothing else is ever removed, whatever the folder.
 fn is_output(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let digits = name.and_then(|name| name.strip_suffix(".txt")).unwrap_or_default();
     digits.len() == NAME_DIGITS && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The outputs in a folder, with their last change and their size.
+/// The outputs in a folder, with modification time and size.
 fn files(folder: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
     let look = |path: PathBuf| {
         if !is_output(&path) {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_too_long_to_be_shown_has_a_file() {
+    fn only_long_outputs_have_a_file() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("outputs/thread");
         assert_eq!(written(&folder, SHOWN_BYTES).finish(), None);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn old_outputs_make_room() {
+    fn old_outputs_are_removed() {
         let place = tempfile::tempdir().expect("a folder");
         let [own, other, foreign, empty] =
             ["own", "other", "foreign", "empty"].map(|name| place.path().join(name));

@@ -1,4 +1,4 @@
-//! Permissions the model may ask for along with a command: to leave the sandbox, or to have it widened.
+//! Permissions that the model requests with a command: to leave the sandbox, or to extend it.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::setting::Setting;
 use crate::ToolError;
 
-/// The feature that lets the sandbox be widened for one command.
+/// The feature that allows extending the sandbox for one command.
 pub(crate) const WIDENING: &str = "exec_permission_approvals";
 
 // No doc comments on the types: the model would read them as well.
@@ -50,7 +50,7 @@ struct WantedFiles {
     write: Option<Vec<String>>,
 }
 
-/// The arguments about permissions that all tools with commands take.
+/// The permission arguments of all command tools.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PermissionArgs {
     pub(crate) sandbox: SandboxPermissions,
@@ -59,7 +59,7 @@ pub(crate) struct PermissionArgs {
     pub(crate) additional: Option<WantedPermissions>,
 }
 
-/// The same, checked.
+/// The checked arguments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandPermissions {
     pub(crate) escalation: Escalation,
@@ -69,8 +69,8 @@ pub(crate) struct CommandPermissions {
 }
 
 impl PermissionArgs {
-    /// The text of an error is for the model. What was granted before need not be asked for again. Whether the policy
-    /// lets anybody be asked is decided with the command, so that clients see what is refused.
+    /// The error text is for the model. Permissions that were granted before are not requested again. Whether the
+    /// policy allows asking is decided with the command, so that clients see refused requests.
     pub(crate) fn checked(self, setting: &Setting, cwd: &Path) -> Result<CommandPermissions, ToolError> {
         let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
         let Self { sandbox, justification, prefix_rule, additional } = self;
@@ -111,7 +111,7 @@ impl PermissionArgs {
     }
 }
 
-/// Nobody is asked for what nobody can grant.
+/// Refuses permissions that no client can grant.
 pub(crate) fn refuse_sealed(
     off_limits: &OffLimits,
     files: Option<&AdditionalFileSystemPermissions>,
@@ -153,7 +153,7 @@ impl WantedPermissions {
     }
 }
 
-/// Whether all of it was granted already. A folder covers what is beneath it, unless the path climbs out again.
+/// Whether all of it was granted already. A folder covers everything inside it, but no path that leaves it by `..`.
 fn covers(granted: &GrantedPermissionProfile, wanted: &AdditionalPermissionProfile) -> bool {
     type Pick = fn(&AdditionalFileSystemPermissions) -> Option<&Vec<AbsolutePath>>;
     let paths = |pick: Pick, files: &Option<AdditionalFileSystemPermissions>| -> Vec<AbsolutePath> {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn contradicting_arguments_are_refused() {
         let refused = [
             (&[][..], "with_additional_permissions", json!({"network": {"enabled": true}})),
             (&[WIDENING], "with_additional_permissions", json!(null)),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_is_not_asked_for_again() {
+    fn granted_permissions_are_not_requested_again() {
         let granted = json!({"network": {"enabled": true}, "fileSystem": {"read": null, "write": ["/w"]}});
         let cases = [
             (json!({"file_system": {"write": ["out"]}}), Escalation::Default),

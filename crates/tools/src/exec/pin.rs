@@ -1,8 +1,8 @@
-//! Only approved contents run: files that a command would execute are given to it as sealed copies of the contents
-//! that were looked at, under names that nothing in the workspace can change.
+//! Only approved contents run: a command gets the files that it would execute as sealed copies of the checked contents,
+//! under names that the workspace cannot change.
 //!
-//! A script then sees such a name as its own (`$0`). One that looks for itself that way, and every program, is therefore
-//! given its real path where nothing sandboxed runs that could change it.
+//! A script sees that name as its own (`$0`). So a script that locates itself that way, and every binary, gets its real
+//! path if no sandboxed process could change the file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,9 +15,9 @@ use sandbox::pinned_path;
 
 use super::words::{ProgramWord, places};
 
-/// These look for the real path of what they are given, which a sealed copy does not have.
+/// These resolve the real path of their script, which a sealed copy does not have.
 const NOT_FROM_A_COPY: &[&str] = &["node", "nodejs", "deno", "bun", "tsx", "ts-node"];
-/// By these a script finds what lies beside it.
+/// Texts by which a script locates files next to itself.
 const FINDS_ITSELF: &[&[u8]] = &[
     b"$0",
     b"${0",
@@ -39,7 +39,7 @@ pub(crate) struct Pinned {
     pub(crate) files: Vec<OwnedFd>,
 }
 
-/// `contents` is by the words of the command. With `always` it does not matter what a script could miss.
+/// `contents` by the words of the command. `always` replaces even scripts that locate themselves.
 pub(crate) fn pin(argv: &[String], contents: &BTreeMap<&str, Vec<u8>>, always: bool) -> io::Result<Pinned> {
     let mut pinned = Pinned { argv: argv.to_vec(), files: Vec::new() };
     let mut copies: BTreeMap<&str, usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub(crate) fn pin(argv: &[String], contents: &BTreeMap<&str, Vec<u8>>, always: b
     match shell_script(argv) {
         Some(call) => {
             let mut script = call.script.to_owned();
-            // From the end, so that what comes before stays where it is.
+            // From the end, so that earlier positions stay valid.
             for place in places(call.script).iter().rev() {
                 if let Some(path) = copy(place, &mut pinned.files)? {
                     script.replace_range(place.range.clone(), &path);
@@ -90,7 +90,7 @@ fn is_choosy(interpreter: &str) -> bool {
     NOT_FROM_A_COPY.contains(&name)
 }
 
-/// Its first line names an interpreter that cannot be given a copy.
+/// Its first line names an interpreter that cannot run a copy.
 fn names_choosy(bytes: &[u8]) -> bool {
     let Some(line) = bytes.strip_prefix(b"#!").and_then(|rest| rest.split(|byte| *byte == b'\n').next())
     else {
@@ -100,7 +100,7 @@ fn names_choosy(bytes: &[u8]) -> bool {
 }
 
 fn finds_itself(bytes: &[u8]) -> bool {
-    // A program may look for its libraries beside itself.
+    // A binary may look for libraries next to itself.
     let is_text = !bytes.contains(&0);
     !is_text || FINDS_ITSELF.iter().any(|word| bytes.windows(word.len()).any(|window| window == *word))
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_named_by_its_copy() {
+    fn executed_files_are_replaced_by_copies() {
         let run = [("./run.sh", "echo hi")];
         let cases = [
             ("./run.sh", "/proc/self/fd/200"),
@@ -137,7 +137,7 @@ mod tests {
             // Another file of that name.
             ("cd x && ./run.sh", "cd x && ./run.sh"),
             ("cd $X && ./run.sh", "cd $X && ./run.sh"),
-            // It may be meant to be what the command before makes of it.
+            // The previous command may change it on purpose.
             ("git pull && ./run.sh", "git pull && ./run.sh"),
             ("cat <<E\n./run.sh\nE\n", "cat <<E\n./run.sh\nE\n"),
         ];
@@ -148,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_entered_is_followed() {
+    fn cd_changes_the_folder_of_later_names() {
         let run = [("./run.sh", "echo here"), ("x/./run.sh", "echo there")];
         assert_eq!(pinned("cd x && ./run.sh", &run, false), ("cd x && /proc/self/fd/200".to_owned(), 1));
         assert_eq!(pinned("(cd x; ./run.sh)", &run, false), ("(cd x; ./run.sh)".to_owned(), 0));
     }
 
     #[test]
-    fn a_script_that_looks_for_itself_keeps_its_name_while_nobody_could_change_it() {
+    fn a_script_that_locates_itself_keeps_its_path_if_it_is_not_writable() {
         for text in ["cd \"$(dirname \"$0\")\"", "import helpers", "\0ELF"] {
             let run = [("./run.sh", text)];
             assert_eq!(pinned("./run.sh", &run, false), ("./run.sh".to_owned(), 0));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_a_shell_are_replaced_alike() {
+    fn an_argv_without_a_shell_is_replaced_too() {
         let contents = BTreeMap::from([("build.py", b"print(1)".to_vec())]);
         let argv = ["python3", "-u", "build.py", "x y"].map(str::to_owned);
         let pinned = pin(&argv, &contents, false).expect("there is memory");

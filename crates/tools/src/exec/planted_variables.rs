@@ -1,6 +1,7 @@
-//! Variables that lead into a folder which sandboxed commands can write to. They come from the server's environment, so the
-//! user chose them; but libraries to load, options of interpreters, settings and helpers may be the model's there. A command
-//! that leaves the sandbox goes without them, and without settings of the user's that the model could have written.
+//! Variables with paths to folders that sandboxed commands can write. They come from the server's environment, so the
+//! user chose them; but the model may have written the libraries, interpreter options, settings and helpers there. A
+//! command outside the sandbox runs without such variables, and without user settings that the model could have
+//! written.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -17,8 +18,8 @@ use super::confine;
 use super::setting::Setting;
 use super::start_files::{is_beneath, real, writable};
 
-/// Variables that stay wherever they lead: folders to work in and sockets, from which nothing is run because of them.
-/// Programs are found by `PATH`, which has rules of its own.
+/// Variables that are always kept: working folders and sockets, from which nothing is executed. `PATH` has its own
+/// rules.
 const HARMLESS: &[&str] = &[
     "CARGO_TARGET_DIR",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -36,8 +37,8 @@ const HARMLESS: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// Variables of programs, and beginnings of their names that end with `*`: in these, `lib/x` is a path as well, to
-/// something in the working directory. Elsewhere it may be anything, such as `text/plain`.
+/// Variables of programs (`*` marks a prefix) in which `lib/x` is a path in the working folder. In other variables it
+/// may be anything, such as `text/plain`.
 const LOADING: &[&str] = &[
     "_JAVA_OPTIONS",
     "BROWSER",
@@ -67,14 +68,14 @@ const LOADING: &[&str] = &[
     "VISUAL",
 ];
 
-/// Lists of folders: in these, a plain word is one in the working directory.
+/// Lists of folders: in these, a plain word is a folder in the working directory.
 const SEARCHED: &[&str] =
     &["CLASSPATH", "LD_LIBRARY_PATH", "NODE_PATH", "PERL5LIB", "PERLLIB", "PYTHONPATH", "RUBYLIB"];
 
 const NOTHING: &str = "/dev/null";
 
-/// The environment of a program of the user's that runs outside of the sandbox without being a command: nothing in it
-/// leads to what sandboxed commands of this place can write to.
+/// The environment of a user's program that runs outside the sandbox and is no command: without variables that point to
+/// folders that sandboxed commands can write.
 pub fn environment_outside(
     env: &BTreeMap<String, String>,
     sandbox: &SandboxPolicy,
@@ -94,8 +95,8 @@ pub fn environment_outside(
     env
 }
 
-/// Takes such variables out of a command that is to run outside of the sandbox, and settings of the user's, where sandboxed
-/// commands can write to what they name.
+/// Removes such variables from a command outside the sandbox, and user settings in files that sandboxed commands can
+/// write.
 pub(super) fn leave_out(order: &mut Order, setting: &Setting) {
     if setting.elsewhere.is_some() || !confine::is_sandboxed(setting) {
         return;
@@ -127,7 +128,7 @@ fn leave_out_settings(order: &mut Order, setting: &Setting, writable: &[PathBuf]
     }
 }
 
-/// A folder with settings for curl that say nothing. Where it finds none, it goes on to the home folder.
+/// A folder with an empty curl configuration. Without one, curl falls back to the home folder.
 fn settings_for_curl(setting: &Setting) -> Option<PathBuf> {
     let folder = setting.options.outputs.as_deref()?.parent()?;
     let make = || -> io::Result<()> {
@@ -144,7 +145,7 @@ fn is_listed(name: &str, list: &[&str]) -> bool {
     })
 }
 
-/// Whether any path in the value is relative to the working directory or lies in a writable folder.
+/// Whether any path in the value is relative to the working directory or in a writable folder.
 fn leads_into(name: &str, value: &str, writable: &[PathBuf]) -> bool {
     if is_listed(name, HARMLESS) {
         return false;

@@ -1,6 +1,6 @@
-//! The effect of the user's profile on the environment, found out once, so that a script need not wait for a login
-//! shell to read the profile again. It is used only where a shell that reads none then stands exactly as a login shell
-//! would; anything else about a profile leaves scripts to login shells. Nothing of it is ever written to a file.
+//! Caches the effect of the user's profile on the environment, so that a script need not wait for a login shell to read
+//! it again. Used only if a shell without a profile then ends up in the same state as a login shell; other profiles
+//! need a login shell. Never written to a file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -16,18 +16,18 @@ use tokio::task::JoinSet;
 
 use crate::bench::BenchOptions;
 
-/// The feature it belongs to.
+/// The feature that enables it.
 const FEATURE: &str = "shell_snapshot";
-/// For a thread with fewer commands it is not worth the effort.
+/// Login shells before the search starts: it is not worth it for fewer.
 const WORTH_IT: u32 = 2;
-/// How often it is found out anew for one thread, whose profile may change.
+/// Limit of searches per thread; the profile may change.
 const MOST_SEARCHES: u32 = 8;
-/// How long finding out may take.
+/// Time limit of a search.
 const LIMIT: Duration = Duration::from_secs(10);
-/// More than this is not carried from command to command.
+/// Limit of the cached changes.
 const MOST_BYTES: usize = 128 << 10;
 
-/// Says how a shell stands, in four parts after a mark, and then its environment. Functions go by the environment as well.
+/// Prints the shell's state in four parts after a mark, then its environment, which includes exported functions.
 const PROBE: &str = "\
     builtin printf '\\0oarlock\\0'; builtin declare -f; builtin printf '\\0'
     { builtin shopt -p; builtin set +o; builtin alias -p; builtin trap -p; builtin umask; builtin ulimit -a
@@ -36,7 +36,7 @@ const PROBE: &str = "\
     oarlock_names=$(builtin compgen -A function); [ -z \"$oarlock_names\" ] || builtin export -f $oarlock_names
     exec /usr/bin/env -0";
 
-/// Variables that differ from shell to shell, or that only people at a terminal see anything of.
+/// Variables that differ between shells, or that matter only in an interactive terminal.
 const OF_THE_SHELL: &[&str] = &[
     "_",
     "COMP_WORDBREAKS",
@@ -65,17 +65,17 @@ const OF_THE_SHELL: &[&str] = &[
     "SRANDOM",
 ];
 
-/// Files that a login shell reads. Those they lead to are not known.
+/// Files that a login shell reads. Files that these include are unknown.
 const STARTUP_FILES: &[&str] =
     &["/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/environment"];
 const OWN_STARTUP_FILES: &[&str] =
     &[".bash_profile", ".bash_login", ".profile", ".bashrc", ".bash_aliases", ".bash_functions"];
 
-/// Kept by the thread.
+/// Owned by the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     inner: Mutex<ProfileState>,
-    /// Something was found out.
+    /// A search has ended.
     news: Notify,
 }
 
@@ -84,7 +84,7 @@ struct ProfileState {
     /// Login shells so far.
     count: u32,
     searches: u32,
-    /// The result, or the search for it that runs, and its inputs.
+    /// The result or the running search, with its inputs.
     found: Option<(Circumstances, Knowledge)>,
     /// Ends with the thread.
     tasks: JoinSet<()>,
@@ -94,15 +94,15 @@ struct ProfileState {
 enum Knowledge {
     Sought,
     Changes(Arc<Changes>),
-    /// Only a login shell will do.
+    /// Only a login shell works.
     Refused,
 }
 
-/// The inputs that the result depends on.
+/// The inputs of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Circumstances {
     cwd: PathBuf,
-    /// Each startup file that is there, as far as a change of it shows.
+    /// Each existing startup file, with the metadata that shows a change.
     files: Vec<(PathBuf, u64, u64, i64, i64)>,
 }
 
@@ -113,7 +113,7 @@ struct Changes {
     unset: BTreeSet<String>,
 }
 
-/// How a shell stands.
+/// A shell's state.
 #[derive(Debug, PartialEq, Eq)]
 struct ShellSnapshot {
     functions: String,
@@ -123,8 +123,8 @@ struct ShellSnapshot {
 }
 
 impl Profile {
-    /// Takes the login out of an order that is about to be carried out, if the same comes of it. Commands in other
-    /// folders than the thread's own are left alone.
+    /// Replaces the login shell of an order by a plain shell with the cached changes, if the effect is the same. Only
+    /// for commands in the thread's own folder.
     pub(crate) fn hasten(self: &Arc<Self>, order: &mut Order, options: &BenchOptions, folder: &str) {
         if !options.features.contains(FEATURE) || !is_login(order, options) {
             return;
@@ -175,7 +175,7 @@ impl Profile {
             let knowledge =
                 changes.map_or(Knowledge::Refused, |changes| Knowledge::Changes(Arc::new(changes)));
             let mut inner = profile.lock();
-            // The folder or a file may be another by now.
+            // The folder or a file may have changed by now.
             if let Some((sought, found)) = &mut inner.found
                 && *sought == circumstances
             {
@@ -186,7 +186,7 @@ impl Profile {
         });
     }
 
-    /// Waits until nothing is being found out.
+    /// Waits until no search runs.
     pub(crate) async fn settled(&self) {
         loop {
             let news = self.news.notified();
@@ -202,14 +202,14 @@ impl Profile {
     }
 }
 
-/// Whether it is a script for the user's own login shell, of the kind that can be looked into, without a terminal.
+/// Whether it is a script for a login shell of the user's kind, without a terminal.
 fn is_login(order: &Order, options: &BenchOptions) -> bool {
     let is_bash = options.shell.file_name().is_some_and(|name| name == "bash");
     let [shell, flag, _] = order.argv.as_slice() else { return false };
     is_bash && !order.terminal && flag == "-lc" && Path::new(shell) == options.shell
 }
 
-/// Where finding out can do no harm. `None` where the command cannot read what a profile may need.
+/// A sandbox in which the search is harmless. `None` if the command cannot read the files that a profile may need.
 fn probe_sandbox(order: &Order, options: &BenchOptions) -> Option<Confinement> {
     let confinement = match &order.confinement {
         Some(confinement) => confinement.clone(),
@@ -239,7 +239,8 @@ impl Circumstances {
     }
 }
 
-/// Twice with the profile, which must come to the same, and once without, which then must too.
+/// Runs twice with the profile, which must agree, and once without it but with the changes applied, which must agree
+/// too.
 async fn find_changes(order: Order) -> Option<Changes> {
     let first = stand(&order, "-lc", order.env.clone()).await?;
     let again = stand(&order, "-lc", order.env.clone()).await?;
@@ -262,7 +263,7 @@ async fn stand(order: &Order, flag: &str, env: BTreeMap<String, String>) -> Opti
 
 impl ShellSnapshot {
     fn read(said: &str) -> Option<Self> {
-        // Output of the profile itself comes before the mark; output that is not text cannot be used.
+        // Output of the profile itself precedes the mark; output that is not text is unusable.
         let (_, said) = said.split_once("\0oarlock\0")?;
         let mut parts = said.splitn(4, '\0');
         let (functions, settings, variables, env) =
@@ -284,12 +285,12 @@ impl ShellSnapshot {
     }
 }
 
-/// Those that stay in the shell, from what it declares.
+/// The unexported variables, from the shell's declarations.
 fn variables_of(declared: &str) -> BTreeMap<String, String> {
     let mut variables: BTreeMap<String, String> = BTreeMap::new();
     let mut last = None;
     for line in declared.lines() {
-        // A value may go on over several lines.
+        // A value may span several lines.
         if let Some((flags, rest)) = line.strip_prefix("declare -").and_then(|rest| rest.split_once(' ')) {
             let name = rest.split('=').next().unwrap_or(rest).to_owned();
             let is_kept = !flags.contains('x') && !is_of_the_shell(&name) && !name.starts_with("oarlock_");
@@ -307,14 +308,14 @@ fn is_of_the_shell(name: &str) -> bool {
     OF_THE_SHELL.contains(&name) || (name.starts_with("BASH") && !is_function && name != "BASH_ENV")
 }
 
-/// Whether a shell would do more than take the variable over.
+/// Whether a shell gives the variable a special meaning.
 fn acts(name: &str) -> bool {
     matches!(name, "BASH_ENV" | "ENV" | "BASHOPTS" | "SHELLOPTS" | "POSIXLY_CORRECT")
         || name.starts_with("LD_")
 }
 
 impl Changes {
-    /// `None` where they are too many, or of a kind that a shell acts upon.
+    /// `None` if the changes are too large, or affect variables with a special meaning.
     fn between(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Option<Self> {
         let is_new = |(name, value): &(&String, &String)| before.get(*name) != Some(*value);
         let set = after.iter().filter(is_new).map(|(name, value)| (name.clone(), value.clone()));
@@ -325,7 +326,7 @@ impl Changes {
         (bytes <= MOST_BYTES && is_plain).then_some(changes)
     }
 
-    /// Variables that a command has on top of its thread's stay as they are.
+    /// Variables that a command sets itself are kept.
     fn apply(&self, env: &mut BTreeMap<String, String>, of_thread: &BTreeMap<String, String>) {
         let is_own = |env: &BTreeMap<String, String>, name: &String| env.get(name) != of_thread.get(name);
         for (name, value) in &self.set {

@@ -1,4 +1,4 @@
-//! The question about a command for a client: shown so that nothing in it can hide.
+//! The question about a command for a client, displayed so that nothing in it is hidden.
 
 use policy::escape_for_display;
 use protocol::{CommandAction, CommandExecutionRequestApprovalParams, ItemId, ThreadId, ThreadItem, TurnId};
@@ -9,11 +9,11 @@ use super::setting::Setting;
 /// Why a command is asked about.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolCommandQuestion {
-    /// Instead of the model's own words.
+    /// Replaces the model's reason.
     pub(crate) reason: Option<String>,
-    /// The leading words that a yes for good would allow.
+    /// The prefix of a permanent approval.
     pub(crate) amendment: Option<Vec<String>>,
-    /// A yes for the session does not count for it.
+    /// A session approval does not apply.
     pub(crate) every_time: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn question(
     }
 }
 
-/// About text that is typed into a command that runs already.
+/// About text to be typed into a running command.
 pub(crate) fn typing_question(
     setting: &Setting,
     chars: &str,

@@ -1,4 +1,4 @@
-//! The rules of a thread: read from files when first needed, and added to by approvals.
+//! The rules of a thread: read from files on first use, and extended by approvals.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::Sink;
 pub(crate) struct RuleBook {
     folders: Vec<PathBuf>,
     projects: Vec<RuleFile>,
-    /// Of an administrator.
+    /// The administrator's rules.
     required: Vec<PrefixRule>,
-    /// Where rules go that a client adds.
+    /// The file for rules that a client adds.
     file: PathBuf,
-    /// Unset until somebody asks.
+    /// Unset until first use.
     read: Mutex<Option<Read>>,
 }
 
 #[derive(Debug)]
 struct Read {
     rules: Arc<Rules>,
-    /// Problems of the files, until a client can be notified.
+    /// Problems of the files, until a client is notified.
     warnings: Vec<RuleWarning>,
 }
 
@@ -34,16 +34,16 @@ impl RuleBook {
         Self { folders, projects: Vec::new(), required: Vec::new(), file, read: Mutex::new(None) }
     }
 
-    /// With the rules of projects and of an administrator, as they were when the thread was opened.
+    /// Adds the rules of projects and of the administrator, as they were when the thread was opened.
     pub(crate) fn with(self, projects: &[RuleFile], required: &[PrefixRule]) -> Self {
         Self { projects: projects.to_owned(), required: required.to_owned(), ..self }
     }
 
-    /// The first caller's client is notified of problems of the files.
+    /// The current rules. Notifies the first caller's client of problems in the files.
     pub(crate) async fn current(self: &Arc<Self>, sink: &Arc<dyn Sink>) -> Arc<Rules> {
         if self.lock().is_none() {
             let book = self.clone();
-            // The work can only fail by a panic, and then the same happens below.
+            // A panic would be repeated and reported below.
             let _ = tokio::task::spawn_blocking(move || book.rules()).await;
         }
         let rules = self.rules();
@@ -55,7 +55,7 @@ impl RuleBook {
         rules
     }
 
-    /// Reads the files, unless that was done before.
+    /// Reads the files on first use.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         let mut read = self.lock();
         let read = read.get_or_insert_with(|| {
@@ -69,7 +69,7 @@ impl RuleBook {
         self.read.lock()
     }
 
-    /// Commands that begin with these words are allowed from now on, in this thread.
+    /// Allows commands with this prefix from now on, in this thread.
     pub(crate) fn allow(&self, prefix: &[String]) {
         self.rules();
         let path = self.file.display().to_string();
@@ -78,8 +78,7 @@ impl RuleBook {
         }
     }
 
-    /// Commands that begin with these words are allowed from now on, and, if the file can be written, for good. Waits for
-    /// the disk.
+    /// Allows commands with this prefix from now on and, if the file is writable, permanently. Blocking.
     pub(crate) fn save(&self, prefix: &[String]) -> Result<(), ConfigWarningNotification> {
         self.allow(prefix);
         let path = self.file.display().to_string();
@@ -94,5 +93,5 @@ impl RuleBook {
 async fn notify_warning(sink: &Arc<dyn Sink>, summary: String, path: Option<String>) {
     tracing::warn!(path = path.as_deref(), "{summary}");
     let warning = ConfigWarningNotification { summary, details: None, path, range: None };
-    sink.tell_later(ServerNotification::ConfigWarning(warning)).await;
+    sink.notify_later(ServerNotification::ConfigWarning(warning)).await;
 }

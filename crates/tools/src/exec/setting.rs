@@ -1,4 +1,4 @@
-//! The inputs of a command's decision and the thread it is for, owned, so that it can go on after its call.
+//! The context of a command's decision and its thread, owned, so that it can outlive its call.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::{Sink, ToolCx};
 pub(crate) struct Setting {
     pub(crate) approval: AskForApproval,
     pub(crate) sandbox: SandboxPolicy,
-    /// Where the thread works, which is what its sandbox is about. A command may run elsewhere.
+    /// The thread's folder, for which the sandbox is built. A command may run in another one.
     pub(crate) cwd: String,
-    /// Set when it is not on this machine.
+    /// Set if it is not on this machine.
     pub(crate) elsewhere: Option<Elsewhere>,
     pub(crate) grants: GrantedPermissionProfile,
     pub(crate) thread_id: ThreadId,
@@ -27,15 +27,15 @@ pub(crate) struct Setting {
     pub(crate) call_id: String,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) options: Arc<BenchOptions>,
-    /// A client is asked about the command, whatever the policy says.
+    /// Ask a client about the command, whatever the policy says.
     pub(crate) ask_always: bool,
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) clock: CommandClock,
     pub(crate) profile: Arc<Profile>,
     pub(crate) roots: Arc<KnownRoots>,
-    /// Set once the command can run and write. Dropped along with the last copy, when it has ended.
+    /// Set once the command can run and write. Its drop, after the command's end, starts a search.
     pub(crate) search_after: Option<Arc<SearchAfter>>,
-    /// How long what the call begins may go on.
+    /// The lifetime of what the call starts.
     pub(crate) scope: CallScope,
 }
 
@@ -80,7 +80,7 @@ mod tests {
     struct Nobody;
 
     impl Sink for Nobody {
-        fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+        fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
             Box::pin(std::future::ready(()))
         }
 
@@ -88,8 +88,8 @@ mod tests {
             Box::pin(std::future::ready(ProposalDecision::declined()))
         }
 
-        fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-            self.tell(notification)
+        fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+            self.notify(notification)
         }
 
         fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     impl Setting {
-        /// Without a sandbox and without questions, in a thread that nobody listens to.
+        /// Without a sandbox and without questions, in a thread without clients.
         pub(crate) fn for_tests(features: &[&str]) -> Self {
             let features = features.iter().map(|key| (*key).to_owned()).collect();
             let options = BenchOptions { features, ..crate::testing::bench().options().clone() };

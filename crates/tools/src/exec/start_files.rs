@@ -1,5 +1,5 @@
-//! Files that a shell runs before its script. Where the sandbox lets commands write to them, a command that runs outside
-//! of it goes without: whoever agreed to the script did not agree to what a sandboxed command has put there.
+//! Files that a shell runs before its script. If sandboxed commands can write them, a command outside the sandbox runs
+//! without: approving the script does not approve those files.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use sandbox::Order;
 use super::confine;
 use super::setting::Setting;
 
-/// Beneath the home folder, or the folder that `ZDOTDIR` names.
+/// In the home folder, or the folder in `ZDOTDIR`.
 const NAMES: &[&str] = &[
     ".profile",
     ".bash_profile",
@@ -24,11 +24,11 @@ const NAMES: &[&str] = &[
     ".shrc",
     ".mkshrc",
 ];
-/// Variables that name such files, or the folder they are in.
+/// Variables that name such files or their folder.
 const VARIABLES: &[&str] = &["BASH_ENV", "ENV", "ZDOTDIR"];
 
-/// Takes the start files out of a command that is to run outside of the sandbox, where sandboxed ones can write to them.
-/// The variables that name some are gone by then.
+/// Disables the start files of a command outside the sandbox if sandboxed commands can write them. Variables that name
+/// such files are removed already.
 pub(super) fn leave_out(order: &mut Order) {
     let Some(call) = shell_script(&order.argv) else { return };
     let name = Path::new(call.shell).file_name().and_then(|name| name.to_str());
@@ -41,7 +41,7 @@ pub(super) fn leave_out(order: &mut Order) {
     order.argv = words.map(str::to_owned).collect();
 }
 
-/// Whether anything sandboxed could have written what a shell of the user's runs first.
+/// Whether a sandboxed process could have written the user's start files.
 pub(super) fn are_writable(setting: &Setting) -> bool {
     if setting.elsewhere.is_some() || !confine::is_sandboxed(setting) {
         return false;
@@ -57,13 +57,13 @@ pub(super) fn writable(setting: &Setting) -> Vec<PathBuf> {
     confine::writable(setting).iter().map(|root| real(root)).collect()
 }
 
-/// Whether the file, or what would become of a file of that name, lies beneath one of these.
+/// Whether the file, or a new file of that name, is inside one of these roots.
 pub(super) fn is_beneath(file: &Path, roots: &[PathBuf]) -> bool {
     let file = real(file);
     roots.iter().any(|root| file.starts_with(root))
 }
 
-/// Without links, as far as it is there.
+/// The resolved path, as far as it exists.
 pub(super) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name),

@@ -1,53 +1,53 @@
-//! Where in a shell script files are named that would run: at the beginning of commands, and right after interpreters.
-//! A reader for this alone: what it overlooks stays as it is.
+//! Finds the words in a shell script that name files to be run: at the start of commands, and right after interpreters.
+//! A heuristic: words it misses stay unchanged.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Scripts in scripts in scripts.
+/// Limit of nested scripts.
 const MOST_DEEP: usize = 3;
 
-/// They run what comes after them.
+/// Commands that run their arguments.
 const WRAPPERS: &[&str] = &[
     "!", "builtin", "command", "env", "eval", "exec", "nice", "nohup", "setsid", "stdbuf", "sudo", "time",
     "timeout",
 ];
-/// After these a command begins.
+/// A command follows these.
 const OPENERS: &[&str] = &["if", "then", "elif", "else", "while", "until", "do", "{"];
 /// Their first argument that is no option is a file they run.
 const INTERPRETERS: &[&str] = &[
     ".", "source", "sh", "bash", "dash", "zsh", "ksh", "python", "perl", "ruby", "php", "lua", "node",
     "nodejs", "deno", "bun", "tsx", "expect", "Rscript", "tclsh",
 ];
-/// Of them, those that take a script as an argument.
+/// The interpreters that take a script as an argument.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-/// They change no file that comes later in the line. After any other command a file may be meant to be another one.
+/// Commands that change no files. After any other command, a later file name may mean a changed file on purpose.
 const HARMLESS: &[&str] = &[
     "cd", "pushd", "export", "set", "echo", "printf", "test", "[", "true", ":", "pwd", "ls", "cat", "head",
     "tail", "wc", "sleep", "date", "id", "which", "type", "mkdir", "chmod", "ulimit", "umask", "fi", "done",
     "}",
 ];
 
-/// A word that names what runs.
+/// A word that names a program or script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgramWord {
     pub(super) range: Range<usize>,
-    /// The file that the word without its quotes means, as seen from where the script begins.
+    /// The word's path without quotes, relative to the script's first folder.
     pub(super) name: String,
-    /// The interpreter that runs it, unless it runs by itself.
+    /// The interpreter that runs it, if any.
     pub(super) interpreter: Option<String>,
 }
 
 #[derive(Debug)]
 enum ShellToken {
     Word(Range<usize>, String),
-    /// A new command begins.
+    /// A new command starts.
     Break,
-    /// The next word is a file to read from or write to.
+    /// The next word is a file to read or write.
     Redirection,
 }
 
-/// In order, up to the first command after which they may be meant to be others.
+/// In order, up to the first command that may change files.
 pub(super) fn places(script: &str) -> Vec<ProgramWord> {
     let mut reader = ShellWordReader::default();
     reader.read(script, 0);
@@ -57,9 +57,9 @@ pub(super) fn places(script: &str) -> Vec<ProgramWord> {
 #[derive(Default)]
 struct ShellWordReader {
     found: Vec<ProgramWord>,
-    /// Where the script is by now, as seen from where it began. Unset when that is not known.
+    /// The current folder, relative to the first one. Unset if unknown.
     folder: ScriptFolder,
-    /// Something ran that may have changed files.
+    /// A command may have changed files.
     is_over: bool,
     depth: usize,
 }
@@ -76,9 +76,9 @@ impl Default for ScriptFolder {
 }
 
 enum WordState {
-    /// A command may begin.
+    /// A command may start.
     Command,
-    /// An interpreter was named; whether it was told that a script comes as an argument.
+    /// An interpreter was named; the flag says that its script is an argument.
     Operand(String, bool),
     /// A folder is named.
     Folder,
@@ -88,7 +88,7 @@ enum WordState {
 
 impl ShellWordReader {
     fn read(&mut self, script: &str, offset: usize) {
-        // The way back from a folder that a part of the script enters is not followed.
+        // Subshells may change the folder and back, which is not tracked.
         let nests = script.contains(['(', ')', '`', '|']);
         let (mut state, mut skips) = (WordState::Command, false);
         for token in tokens(script) {
@@ -153,7 +153,7 @@ impl ShellWordReader {
         let is_plain = !word.contains(['$', '*', '?', '[', '~']) || word == "[";
         let name = match &self.folder {
             _ if !is_plain => return,
-            // A bare name is looked for elsewhere, wherever the script is.
+            // A bare name is looked up on the path.
             _ if interpreter.is_none() && !word.contains('/') => word,
             _ if word.starts_with('/') => word,
             ScriptFolder::Unknown => return,
@@ -171,7 +171,7 @@ impl ShellWordReader {
         };
     }
 
-    /// A script within the script, if its text stands there as it is read.
+    /// Looks into a nested script, if its text is quoted literally.
     fn look_into(&mut self, script: &str, range: Range<usize>, offset: usize) {
         let raw = &script[range.clone()];
         let inner = ['\'', '"'].into_iter().find_map(|quote| raw.strip_prefix(quote)?.strip_suffix(quote));
@@ -187,12 +187,12 @@ impl ShellWordReader {
     }
 }
 
-/// Assignments, wrappers with their options, and words of the grammar.
+/// Assignments, wrappers with their options, and shell keywords.
 fn is_prefix(word: &str) -> bool {
     let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     });
-    // Of `timeout 5s` and the like.
+    // The argument of `timeout 5s` and the like.
     let is_number = word.starts_with(|c: char| c.is_ascii_digit()) && !word.contains('/');
     is_assignment || is_number || word.starts_with('-') || WRAPPERS.contains(&word) || OPENERS.contains(&word)
 }
@@ -208,7 +208,7 @@ fn tokens(script: &str) -> Vec<ShellToken> {
                 tokens.push(ShellToken::Break);
                 at += 1;
             }
-            // After a here-document begins, the rest is text and no command.
+            // After a here-document starts, the rest is text and no command.
             b'<' if bytes[at..].starts_with(b"<<") && !bytes[at..].starts_with(b"<<<") => return tokens,
             b'<' | b'>' => {
                 let length =
@@ -231,7 +231,7 @@ fn tokens(script: &str) -> Vec<ShellToken> {
     tokens
 }
 
-/// The end of the word that begins here, and what it is without quotes.
+/// The end of the word that starts here, and its text without quotes.
 fn word(script: &str, start: usize) -> (usize, String) {
     let mut word = String::new();
     let mut quote = None;

@@ -1,5 +1,4 @@
-//! File access of the tools that only read files: the step's sandbox, granted permissions on top, and paths nobody may
-//! read.
+//! File access of read-only tools: the step's sandbox, grants beyond it, and paths that are never readable.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -17,14 +16,14 @@ use workspace::{Access, Entry, OpenedFile, READ_LIMIT, ReadError, ReadProblem, R
 use crate::exec::{Setting, confinement};
 use crate::{ToolCx, ToolError};
 
-/// As long as the system lets a path be.
+/// The system's limit of a path.
 const LONGEST_PATH: usize = 4_096;
 
-/// Folders with what programs need to run at all.
+/// Folders that programs need to run at all.
 const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 
-/// Does blocking work on a thread made for it, with the rights of commands. Dropping the future asks the work to stop.
+/// Runs blocking work on a separate thread, with the rights of commands. Dropping the future requests a stop.
 pub(crate) async fn with_file_access<T: Send + 'static>(
     cx: &ToolCx,
     work: impl FnOnce(&FileAccess, &StopFlag) -> Result<T, ToolError> + Send + 'static,
@@ -35,8 +34,8 @@ pub(crate) async fn with_file_access<T: Send + 'static>(
     task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
 }
 
-/// As [`with_file_access`], for work on one path that is over soon unless its file system hangs. It is given up then: the
-/// model is told, and the turn goes on.
+/// Like [`with_file_access`], for short work on one path. If its file system hangs, the work is abandoned: the model
+/// gets an error, and the turn continues.
 pub(crate) async fn look_soon<T: Send + 'static>(
     cx: &ToolCx,
     given: &str,
@@ -64,7 +63,7 @@ fn look_within<T: Send + 'static>(
     within(path, limit, move || work(&access, &stop)).unwrap_or_else(|error| Err(unread(error)))
 }
 
-/// Whether anybody still waits for the result.
+/// Whether the result is still needed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StopFlag(Arc<AtomicBool>);
 
@@ -83,7 +82,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Ends with an error once nobody waits any more.
+/// Fails when the result is no longer needed.
 #[derive(Debug)]
 pub(crate) struct Stoppable<'a, R> {
     pub(crate) inner: R,
@@ -114,7 +113,7 @@ impl FileAccess {
             Some(confined) => {
                 Access { readable: roots_of(confined.read), hidden: confined.hidden, shown: confined.shown }
             }
-            // Without a sandbox people's own credentials are as open as everything else; ours stay closed.
+            // Without a sandbox the user's credentials are readable like everything else; ours are not.
             None => {
                 let hidden = off_limits.sealed_in(Path::new(&setting.cwd));
                 Access { readable: None, hidden, shown: off_limits.shown.clone() }
@@ -123,7 +122,7 @@ impl FileAccess {
         Self { cwd: cx.cwd().to_owned(), reader: Reader::new(access) }
     }
 
-    /// Where the path leads, if that may be looked at.
+    /// The resolved path, if it may be read.
     pub(crate) fn find(&self, given: &str) -> Result<PathBuf, ToolError> {
         let path = self.cwd.join(well_formed(given)?);
         Ok(self.reader.find(&path).map_err(unread)?.path)
@@ -134,17 +133,17 @@ impl FileAccess {
         self.reader.allows(real)
     }
 
-    /// Walks with the same limits, or opens with them.
+    /// Lists and opens within the same limits.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// The entries of a folder that may be read, be it another one by now than when its name was looked at.
+    /// The readable entries of a folder, even if it was replaced since its name was checked.
     pub(crate) fn each_entry(&self, folder: &Path, take: &mut dyn FnMut(Entry) -> bool) -> io::Result<()> {
         self.reader.each_entry(folder, take).map_err(ReadError::into_io)
     }
 
-    /// Never waits, whatever the path leads to.
+    /// Never blocks, whatever the path is.
     pub(crate) fn open(&self, given: &str) -> Result<OpenedFile, ToolError> {
         let found = self.reader.find(&self.cwd.join(well_formed(given)?)).map_err(unread)?;
         if found.metadata.is_dir() {
@@ -164,8 +163,7 @@ fn unread(error: ReadError) -> ToolError {
     if error.is_refused() { refused(&path) } else { failed(&path, &error.into_io()) }
 }
 
-/// For a path without links that names a regular file. Should it have become something else, this does not wait either,
-/// and fails.
+/// For a resolved path of a regular file. If it was replaced, this fails without blocking.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -175,12 +173,12 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// `None` when everything may be read.
+/// `None` if everything may be read.
 pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
     roots_of(confinement(&Setting::of(cx), SandboxChoice::AsPolicy, None)?.read)
 }
 
-/// The folders that a command with this access can read; `None` for all of them.
+/// The folders that a command with this access can read; `None` for all.
 pub fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
     match read {
         ReadAccess::Everything => None,
@@ -192,7 +190,7 @@ pub fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
     }
 }
 
-/// Nothing the system would not take as a path.
+/// Refuses what the system would not accept as a path.
 pub(crate) fn well_formed(path: &str) -> Result<&Path, ToolError> {
     let problem = match path {
         "" => "it is empty",
@@ -203,7 +201,7 @@ pub(crate) fn well_formed(path: &str) -> Result<&Path, ToolError> {
     Err(ToolError::Failed(format!("this is not a usable path: {problem}")))
 }
 
-/// As written, without `.` and `..`. Links are not followed: it is what a person reads the path as.
+/// Absolute, without `.` and `..`. Links are not followed: it is the path as a person reads it.
 pub(crate) fn absolute(cwd: &Path, given: &str) -> Result<PathBuf, ToolError> {
     let mut path = PathBuf::from("/");
     for part in cwd.join(well_formed(given)?).components() {
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_file_system_hangs_is_given_up() {
+    fn a_path_on_a_hanging_file_system_is_abandoned() {
         let (let_go, hangs) = mpsc::channel::<()>();
         let scene = Scene::in_folder(Path::new("/"));
         let (access, stop) = (FileAccess::of(&scene.cx()), StopFlag::default());
@@ -271,7 +269,7 @@ mod tests {
         let error =
             look(Duration::from_millis(20), Box::new(move || hangs.recv().is_ok())).expect_err("it hangs");
         assert!(error.contains("/net/hangs cannot be read: it could not be read within"), "{error}");
-        // Nobody waits for it a second time, and other paths are read.
+        // No call waits for it a second time, and other paths can be read.
         let error = look(READ_LIMIT, Box::new(|| true)).expect_err("it hangs still");
         assert!(error.contains("an earlier read has not returned"), "{error}");
         let other = look_within(READ_LIMIT, Path::new("/other"), (&access, &stop), |_, _| Ok(true));
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_place_above_decides() {
+    fn the_nearest_parent_decides() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         for name in ["home/skills/s", "home/skills/key", "home/log", "ws"] {
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_read_as_it_is_written() {
+    fn a_path_is_normalised_as_text() {
         for (given, expected) in
             [("a", "/w/a"), ("../x/./y/", "/x/y"), ("/a//b/../..", "/"), ("../../..", "/"), (".", "/w")]
         {

@@ -6,26 +6,26 @@ use memchr::{memchr, memrchr};
 use regex_automata::meta::{BuildError, Regex};
 use regex_automata::util::syntax;
 
-/// How much of a file is read at once.
+/// The size of a read.
 pub(crate) const AT_ONCE: usize = 64 << 10;
-/// A file with a longer line is passed over.
+/// A file with a longer line is skipped.
 pub(crate) const LONGEST_LINE: usize = 16 << 20;
-/// The largest size of a compiled pattern, in bytes.
+/// Limit of a compiled pattern, in bytes.
 const LARGEST_PATTERN: usize = 10 << 20;
 
-/// The pattern a line has to match.
+/// The pattern that a line must match.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(Regex);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PatternError {
-    #[error("it names a line break, and lines are looked at one by one")]
+    #[error("it names a line break, and lines are searched one by one")]
     LineBreak,
     #[error("{}", reason(.0))]
     Bad(Box<BuildError>),
 }
 
-/// The parser's own words, where it was the parser that objected.
+/// The parser's message, if the parser failed.
 fn reason(error: &BuildError) -> String {
     match (error.syntax_error(), error.size_limit()) {
         (Some(syntax), _) => syntax.to_string(),
@@ -46,7 +46,7 @@ impl Pattern {
         built.map(Self).map_err(|error| PatternError::Bad(Box::new(error)))
     }
 
-    /// Whether one of these lines matches. The last has no line break behind it.
+    /// Whether one of these lines matches. The last may have no line break.
     fn matches(&self, lines: &[u8]) -> bool {
         let mut from = 0;
         while from <= lines.len() {
@@ -55,7 +55,7 @@ impl Pattern {
             if memchr(b'\n', &lines[found.range()]).is_none() {
                 return true;
             }
-            // Across lines does not count; the line where it begins may match by itself.
+            // A match across lines does not count; its first line may match alone.
             let start = memrchr(b'\n', &lines[..found.start()]).map_or(0, |at| at + 1);
             let end = memchr(b'\n', &lines[found.start()..]).map_or(lines.len(), |at| found.start() + at);
             if self.0.is_match(&lines[start..end]) {
@@ -76,7 +76,7 @@ fn names_line_break(pattern: &str) -> bool {
     })
 }
 
-/// Reads and searches files one after the other; each thread has its own.
+/// Reads and searches files one after another; each thread has its own.
 #[derive(Debug)]
 pub(crate) struct LineReader {
     pattern: Pattern,
@@ -88,7 +88,7 @@ impl LineReader {
         Self { pattern, buffer: Vec::with_capacity(AT_ONCE) }
     }
 
-    /// A file with a NUL byte is no text, but for the two wide encodings that say what they are.
+    /// A file with a NUL byte is binary, except UTF-16 with a byte order mark.
     pub(crate) fn has_match(&mut self, mut source: impl Read) -> io::Result<bool> {
         self.buffer.clear();
         loop {
@@ -119,7 +119,7 @@ impl LineReader {
         }
     }
 
-    /// Rare, and small where it occurs: read whole.
+    /// UTF-16 files are rare and small: read at once.
     fn has_wide_match(&mut self, source: impl Read) -> io::Result<bool> {
         source.take(LONGEST_LINE as u64).read_to_end(&mut self.buffer)?;
         let (mark, units) = self.buffer.split_at(2);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_agrees_with_a_look_at_each_line() {
+    fn the_reader_agrees_with_checking_each_line() {
         for pattern in ["needle", "^y?needle$", "e\\s*n", "x$"] {
             let pattern = Pattern::new(pattern).expect("a pattern");
             for size in [0, 1, AT_ONCE - 9, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE] {

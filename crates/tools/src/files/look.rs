@@ -1,4 +1,4 @@
-//! The item that clients see for a tool that looks at files: a command whose action says what it reads, lists or searches.
+//! The item for a tool that reads files: a command whose action says what it reads, lists or searches.
 
 use engine::{NO_EXIT, ToolOutcome};
 use protocol::{
@@ -8,11 +8,11 @@ use protocol::{
 
 use crate::{ToolCx, ToolError};
 
-/// A look at files that has begun. Clients see it once it is over: nothing of it has to be decided, and one that is
-/// interrupted leaves no item that never ends.
+/// A read access in progress. Clients see it when it has ended: it needs no decision, and an interrupted one must not
+/// leave an open item.
 #[derive(Debug)]
 pub(crate) struct Look {
-    /// As a command line would say it.
+    /// The equivalent command line.
     words: Vec<String>,
     action: LookAction,
     began_ms: i64,
@@ -26,7 +26,7 @@ pub(crate) enum LookAction {
 }
 
 impl Look {
-    /// `more`: what comes behind the path, as options.
+    /// `more`: options after the path.
     pub(crate) fn begin(cx: &ToolCx, action: LookAction, more: Vec<String>) -> Self {
         let mut words = vec![cx.name().to_owned()];
         match &action {
@@ -37,7 +37,7 @@ impl Look {
         Self { words, action, began_ms: cx.bench().now_ms() }
     }
 
-    /// Shows the look, and gives the model what came of it.
+    /// Shows the item, and returns the model's result.
     pub(crate) async fn end(self, cx: &ToolCx, looked: Result<String, ToolError>) -> ToolOutcome {
         let (status, exit_code) = match &looked {
             Ok(_) => (CommandExecutionStatus::Completed, 0),
@@ -62,14 +62,14 @@ impl Look {
                 duration_ms: exit_code.map(|_| now_ms.saturating_sub(began_ms).max(0)),
             }
         };
-        cx.tell(ServerNotification::ItemStarted(ItemStartedNotification {
+        cx.notify(ServerNotification::ItemStarted(ItemStartedNotification {
             item: item(CommandExecutionStatus::InProgress, None),
             thread_id: cx.thread_id().clone(),
             turn_id: cx.turn_id().clone(),
             started_at_ms: began_ms,
         }))
         .await;
-        // The item has no output: clients have the files.
+        // The item has no output: clients can read the files.
         let problem = looked.as_ref().err().map(ToString::to_string);
         let ended = item(status, Some((problem, exit_code)));
         let outcome = match looked {
@@ -96,7 +96,7 @@ impl LookAction {
     }
 }
 
-/// A value as the option of a command line, where it is given.
+/// A value as a command line option, if it is set.
 pub(crate) fn option(name: &str, value: Option<impl ToString>) -> Vec<String> {
     value.map(|value| vec![name.to_owned(), value.to_string()]).unwrap_or_default()
 }
@@ -110,7 +110,7 @@ mod tests {
 
     use crate::scene::Scene;
 
-    /// The items of a call as clients get them, without what the clock says.
+    /// The items of a call, without times.
     async fn seen(scene: &Scene, tool: &str, arguments: Value) -> Vec<Value> {
         let outcome = scene.run(tool, &arguments).await;
         let FunctionCallOutputBody::Text(text) = &outcome.output else { panic!("one text") };
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_looked_at_is_seen() {
+    async fn read_files_are_shown() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there").display().to_string();
         fs::write(folder.path().join("a.txt"), "one\n").expect("written");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_not_be_read_is_declined_and_what_is_not_there_has_failed() {
+    async fn a_forbidden_file_is_declined_and_a_missing_one_fails() {
         let folder = tempfile::tempdir().expect("a folder");
         let hidden = folder.path().canonicalize().expect("there").join("keys");
         fs::write(&hidden, "secret").expect("written");

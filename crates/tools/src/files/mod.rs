@@ -1,4 +1,4 @@
-//! How tools read files and write them down for the model.
+//! How tools read files and format them for the model.
 
 pub(crate) mod access;
 pub(crate) mod lines;

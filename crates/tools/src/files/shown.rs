@@ -1,15 +1,15 @@
-//! How names and lines of files are written for the model.
+//! How names and lines of files are formatted for the model.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 
 use engine::{Step, Truncation};
 
-/// A longer name or line is cut here.
+/// Longer names and lines are cut here.
 pub(crate) const LONGEST: usize = 500;
 
-/// How many bytes of a result the model gets to see. What is longer loses its middle, which helps nobody, so tools that
-/// can go on later end before that.
+/// How many bytes of a result the model gets. A longer one loses its middle, so tools that return pages end before
+/// that.
 pub(crate) fn room(step: &Step) -> usize {
     match step.model.truncation {
         Truncation::Bytes(bytes) => bytes,
@@ -17,7 +17,7 @@ pub(crate) fn room(step: &Step) -> usize {
     }
 }
 
-/// At most so many bytes, in whole characters.
+/// At most this many bytes, in whole characters.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -26,7 +26,7 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-/// A file's name or path on one line: what would break the line is escaped.
+/// A file name or path on one line: line breaks are escaped.
 pub(crate) fn one_line(name: &OsStr) -> String {
     let name = name.to_string_lossy();
     let mut line = String::with_capacity(name.len());

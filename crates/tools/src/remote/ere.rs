@@ -1,4 +1,4 @@
-//! A pattern in the words of `grep -E`, which knows less than the patterns of this program.
+//! Rewrites a pattern for `grep -E`, whose syntax is smaller.
 
 /// The pattern and options for grep.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) struct Extended {
     pub(crate) ignores_case: bool,
 }
 
-/// Rewrites what has other words there. The error says what has none.
+/// The error names what cannot be expressed.
 pub(crate) fn extended(pattern: &str) -> Result<Extended, String> {
     let (rest, ignores_case) = match pattern.strip_prefix("(?i)") {
         Some(rest) => (rest, true),
@@ -30,7 +30,7 @@ impl Writer<'_> {
                 '\\' => self.escape(false)?,
                 '[' => self.class()?,
                 '(' if self.chars.peek() == Some(&'?') => self.group()?,
-                // How much a repetition takes makes no difference to whether there is a match.
+                // Greediness does not matter for whether there is a match.
                 '*' | '+' | '?' | '}' => {
                     self.text.push(character);
                     self.chars.next_if_eq(&'?');
@@ -54,7 +54,7 @@ impl Writer<'_> {
         self.text.push('[');
         self.text.extend(self.chars.next_if_eq(&'^'));
         self.text.extend(self.chars.next_if_eq(&']'));
-        // A backslash means itself in a class there, and `]` and `-` have places of their own.
+        // A backslash is literal in a class there, and `]` and `-` have fixed positions.
         while let Some(character) = self.chars.next() {
             match character {
                 ']' => {

@@ -1,4 +1,4 @@
-//! The files of a patch, brought here: a folder that looks, to the patch, like the part of the environment it touches.
+//! Local copies of the files of a patch: a folder with the part of the environment that the patch touches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,9 +21,9 @@ use crate::files::access::absolute;
 use crate::{ToolCx, ToolError};
 
 const FETCH: &str = include_str!("fetch.sh");
-/// All files of one patch together.
+/// Limit of all files of one patch.
 const MOST_BYTES: usize = MAX_FILE_BYTES as usize;
-/// Scripts are no longer than what a system takes as one argument.
+/// Limit of a script's length: what a system accepts as one argument.
 const MOST_WORDS: usize = 60_000;
 
 /// A patch whose files are to be copied here.
@@ -35,13 +35,13 @@ pub(crate) struct FetchRequest<'a> {
     pub(crate) base: &'a Path,
 }
 
-/// The files of a patch as they were when they were looked at.
+/// The files of a patch at the time of fetching.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     folder: TempDir,
-    /// The same, without links.
+    /// The resolved folder.
     root: PathBuf,
-    /// As the patch spells them, made absolute.
+    /// By the patch's paths, made absolute.
     files: BTreeMap<PathBuf, RemoteTarget>,
     base: PathBuf,
     /// The repository they belong to, if any.
@@ -53,16 +53,16 @@ pub(crate) struct Mirror {
 struct RemoteTarget {
     kind: String,
     is_link: bool,
-    /// Without links.
+    /// The resolved path.
     real: PathBuf,
-    /// The folder above it that is there already.
+    /// Its nearest existing parent folder.
     folder: PathBuf,
     mode: u32,
     content: Vec<u8>,
 }
 
 impl Mirror {
-    /// Brings the files here. Refuses what leads out of the working directory by a link.
+    /// Fetches the files. Refuses targets outside the working directory.
     pub(crate) async fn fetch(cx: &ToolCx, wanted: FetchRequest<'_>) -> Result<Self, ToolError> {
         let mut targets = Vec::new();
         for hunk in &wanted.patch.hunks {
@@ -107,7 +107,7 @@ impl Mirror {
         base: &Path,
         repository: Option<PathBuf>,
     ) -> io::Result<Self> {
-        // Nobody else of this machine is to read what is on the other one.
+        // Other users of this machine must not read the other one's files.
         let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir()?;
         let root = folder.path().canonicalize()?;
         let base = beneath(&root, base);
@@ -127,7 +127,7 @@ impl Mirror {
         Ok(Self { folder, root, files, base, repository })
     }
 
-    /// Where the patch begins, here.
+    /// The patch's base folder, here.
     pub(crate) fn base(&self) -> &Path {
         &self.base
     }
@@ -136,7 +136,7 @@ impl Mirror {
         self.repository.as_deref()
     }
 
-    /// The patch with its files here in the place of those there.
+    /// The patch with local paths.
     pub(crate) fn redirected(&self, wanted: FetchRequest<'_>) -> Result<Patch, ToolError> {
         let mut patch = wanted.patch.clone();
         for hunk in &mut patch.hunks {
@@ -160,17 +160,17 @@ impl Mirror {
         here.ok_or_else(|| failed(format_args!("the path '{path}' cannot be used")))
     }
 
-    /// The file there that a file here stands for.
+    /// The remote path of a local file.
     pub(crate) fn there(&self, here: &Path) -> PathBuf {
         here.strip_prefix(&self.root).map_or_else(|_| here.to_owned(), |rest| Path::new("/").join(rest))
     }
 
-    /// A text that names files here, as if it were said there.
+    /// A text with local paths replaced by remote ones.
     pub(crate) fn told(&self, text: &str) -> String {
         text.replace(&*self.root.to_string_lossy(), "")
     }
 
-    /// Every file the patch touches, as spelled, and where it really is if that is elsewhere.
+    /// Every file the patch touches, as spelled, and its resolved path if that differs.
     pub(crate) fn targets(&self) -> Vec<PathBuf> {
         let both = self.files.iter().flat_map(|(path, found)| [path.clone(), found.real.clone()]);
         let mut targets: Vec<PathBuf> = both.collect();
@@ -179,7 +179,7 @@ impl Mirror {
         targets
     }
 
-    /// The folders above a file that are not there yet, the outermost first.
+    /// The missing parent folders of a file, outermost first.
     pub(crate) fn missing_folders(&self, real: &Path) -> Vec<PathBuf> {
         let found = self.files.values().find(|found| found.real == real && found.kind == "absent");
         let Some(found) = found else { return Vec::new() };
@@ -203,7 +203,7 @@ impl Mirror {
     pub(crate) fn discard(self) {
         let folder = self.folder.path().display().to_string();
         if let Err(error) = self.folder.close() {
-            tracing::warn!(folder, "what was kept for a patch cannot be removed: {error}");
+            tracing::warn!(folder, "the local copies of a patch cannot be removed: {error}");
         }
     }
 }
@@ -224,7 +224,7 @@ fn failed(problem: impl fmt::Display) -> ToolError {
     ToolError::Failed(format!("apply_patch verification failed: {problem}"))
 }
 
-/// As many at a time as fit one script.
+/// As many targets at a time as fit in one script.
 fn batches(targets: &[PathBuf]) -> Vec<&[PathBuf]> {
     let mut batches = Vec::new();
     let mut rest = targets;
@@ -263,7 +263,7 @@ fn check(target: &Path, found: &RemoteTarget, cwd: &Path, real_cwd: &Path) -> Re
     Err(failed(format_args!("{shown} {problem}")))
 }
 
-/// Inspects these paths there, and finds the repository that the base belongs to.
+/// Inspects these paths there, and finds the repository around the base.
 async fn look_at(
     cx: &ToolCx,
     wanted: &FetchRequest<'_>,
@@ -304,7 +304,7 @@ fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<RemoteTarget>, PathBuf)> 
     Some((all, plain(repository)?))
 }
 
-/// A path without a way up. Whoever rules the environment writes the answer, and copies are made here by these paths.
+/// A path without `..`. The environment controls the answer, and local copies are made by these paths.
 fn plain(bytes: &[u8]) -> Option<PathBuf> {
     let path = path_of(bytes);
     let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
@@ -316,7 +316,7 @@ fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..end], &bytes[end + 1..]))
 }
 
-/// The mode that `ls` writes as `-rwxr-xr-x`, without its special bits.
+/// The mode that `ls` prints as `-rwxr-xr-x`, without its special bits.
 fn mode_of(text: &[u8]) -> u32 {
     let bits = text.iter().skip(1).take(9);
     bits.fold(0, |mode, bit| (mode << 1) | u32::from(matches!(bit, b'r' | b'w' | b'x' | b's' | b't')))
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_leads_up() {
+    fn answers_with_parent_paths_are_refused() {
         let answer = |repository: &str, real: &str, folder: &str| {
             let fields = [repository, "file", "", real, folder, "-rw-r--r--", "textEND"].join("\0");
             parse(fields.as_bytes(), b"END").map(|(found, _)| found.len())

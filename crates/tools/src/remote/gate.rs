@@ -1,11 +1,11 @@
-//! Where, in what comes back, a script begins and ends. What a login says before that is nobody's output.
+//! Separates a script's output from what a login prints before it, by markers.
 
 use memchr::memmem;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::DIAGNOSIS_BYTES;
 
-/// A word that occurs in no output by chance.
+/// A random word that does not occur in output by chance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptMarker(String);
 
@@ -18,16 +18,16 @@ impl ScriptMarker {
         Self(format!("oarlock-{}", data_encoding::HEXLOWER.encode(&bytes)))
     }
 
-    /// Plain: it needs no quotes.
+    /// Alphanumeric: needs no quotes.
     pub(crate) fn word(&self) -> &str {
         &self.0
     }
 }
 
-/// How far a script has come.
+/// The progress of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MarkerState {
-    /// Nothing of it has been heard.
+    /// The start marker has not come yet.
     Before,
     /// Further bytes are its output.
     Open,
@@ -35,17 +35,17 @@ enum MarkerState {
     Ended(i32),
 }
 
-/// Lets through what stands between the markers of one script.
+/// Passes the output between the markers of one script.
 #[derive(Debug)]
 pub(crate) struct MarkerFilter {
-    /// The bytes that every message of the script begins with.
+    /// The prefix of every message of the script.
     start: Vec<u8>,
     state: MarkerState,
-    /// Bytes that may be the beginning of a message.
+    /// Bytes that may be the start of a message.
     held: Vec<u8>,
-    /// Output before the script began.
+    /// Output before the start marker.
     noise: Vec<u8>,
-    /// It said that it cannot begin, and why.
+    /// Its message that it cannot start, with the reason.
     refusal: Option<String>,
 }
 
@@ -72,12 +72,12 @@ impl MarkerFilter {
         self.refusal.as_deref()
     }
 
-    /// Output of a script that did not begin.
+    /// Output of a script that did not start.
     pub(crate) fn noise(&self) -> &[u8] {
         &self.noise
     }
 
-    /// The part of these bytes, and of those held back before, that is output.
+    /// The output in these bytes and in those held back before.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut passed = Vec::new();
         self.held.extend_from_slice(bytes);
@@ -99,7 +99,7 @@ impl MarkerFilter {
         }
     }
 
-    /// Nothing more will come: what was held back is what it is.
+    /// End of the stream: held bytes are output.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut passed = Vec::new();
         self.pass(self.held.len(), &mut passed);
@@ -139,7 +139,7 @@ mod tests {
     fn check(pieces: &[&str], expected: &str, code: Option<i32>) {
         let marker = ScriptMarker::new();
         let whole: Vec<String> = pieces.iter().map(|piece| piece.replace("M", marker.word())).collect();
-        // However it is cut.
+        // Split at every position.
         let bytes = whole.concat().into_bytes();
         for size in [1, 2, 7, 41, bytes.len().max(1)] {
             let mut gate = MarkerFilter::new(&marker);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_what_stands_between_the_markers() {
+    fn output_is_the_part_between_the_markers() {
         check(&["M:begin\n", "out", "M:end 3\n"], "out", Some(3));
         check(&["Welcome!\nM:begin\n", "a\nb\n", "M:end 0\nlate"], "a\nb\n", Some(0));
         check(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn why_it_did_not_begin_is_kept_within_bounds() {
+    fn the_reason_for_a_failed_start_is_limited() {
         let marker = ScriptMarker::new();
         let mut gate = MarkerFilter::new(&marker);
         gate.push(&[b'x'; 10_000]);

@@ -1,5 +1,5 @@
-//! Environments that are reached through a command, such as `docker exec -i box` or `ssh host`: that command runs `sh`
-//! there, and everything else goes through its input, so that no quoting of its own can get in the way.
+//! Environments that are reached through a command, such as `docker exec -i box` or `ssh host`: the command runs `sh`
+//! there, and everything else goes through its input, so that no further quoting is needed.
 
 mod checksum;
 mod ere;
@@ -29,15 +29,15 @@ pub(crate) use query::{look_there, path_of};
 pub(crate) use quote::quoted;
 pub(crate) use run::{Errand, RemoteCommand, keys};
 
-/// Continues a script that found a file: says where it is, if it can be read.
+/// The script part that prints a found file's path, if it is readable.
 pub(crate) const OPEN: &str = include_str!("open.sh");
-/// How long an environment may take before a shell answers there.
+/// How long a shell may take to answer there.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
-/// How much of what was said before that is kept, to say why nobody answered.
+/// Limit of the kept output before that, for the error message.
 pub(crate) const DIAGNOSIS_BYTES: usize = 2_048;
 
-/// Variables by which programs such as ssh and docker find their servers, keys and settings, taken from this program's
-/// own environment where the thread's has none of it. None of these holds a secret itself.
+/// Variables by which programs such as ssh and docker find their servers, keys and settings. Taken from this program's
+/// environment if the thread's does not set them. None of them contains a secret.
 const CLIENT_VARIABLES: &[&str] = &[
     "CONTAINER_HOST",
     "DOCKER_CERT_PATH",
@@ -55,7 +55,7 @@ const CLIENT_VARIABLES: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// The variables of a command that leads elsewhere, whether it carries out a call or only finds out if it could.
+/// The variables of a command that reaches an environment, for calls and for checks.
 pub fn client_environment(of_thread: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut env = of_thread.clone();
     for name in CLIENT_VARIABLES.iter().filter(|name| !of_thread.contains_key(**name)) {
@@ -72,7 +72,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// `None` where the step works on this machine.
+    /// `None` if the step works on this machine.
     pub(crate) fn of(step: &Step) -> Option<Self> {
         let primary = step.primary()?;
         match &primary.reach {
@@ -85,12 +85,12 @@ impl Elsewhere {
         self.id.as_str()
     }
 
-    /// For digests: two environments of one name are two if they are reached differently.
+    /// For digests: environments of the same name differ if they are reached differently.
     pub(crate) fn json(&self) -> Value {
         json!({ "id": self.id(), "prefix": &*self.prefix })
     }
 
-    /// Starts a shell there that reads its script from its input.
+    /// An order that starts a shell there, which reads its script from its input.
     pub(crate) fn order(&self, of_thread: &BTreeMap<String, String>) -> Result<Order, String> {
         if self.prefix.first().is_none_or(String::is_empty) {
             return Err(self.unreachable("no command is known that leads there"));
@@ -113,7 +113,7 @@ impl Elsewhere {
         format!("environment `{}` was lost: {why}", self.id())
     }
 
-    /// Why something is not done there without a question.
+    /// Why an operation there needs a question.
     pub(crate) fn unconfined(&self) -> String {
         format!(
             "environment `{}` cannot be confined from here, and no approval may be asked for; set sandboxPolicy to \
@@ -122,7 +122,7 @@ impl Elsewhere {
         )
     }
 
-    /// A question about something that would happen there.
+    /// The reason in a question about an operation there.
     pub(crate) fn reason(&self, given: Option<String>) -> String {
         match given {
             Some(given) => format!("{given} (in environment `{}`)", self.id()),

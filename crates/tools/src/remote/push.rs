@@ -1,4 +1,4 @@
-//! The files of a patch, brought back: all of them, or none.
+//! Writes the files of a patch back: all or nothing.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::ToolCx;
 
 const COMMIT: &str = include_str!("commit.sh");
 
-/// Why files are not in their places. Unless it says otherwise, nothing has changed there.
+/// Why the files were not written. Unless it says otherwise, nothing has changed there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PushFailure {
-    /// This one is not as it was looked at.
+    /// This file changed since it was fetched.
     Changed(PathBuf),
     /// This one could not be written.
     Write(PathBuf),
@@ -26,7 +26,7 @@ pub(crate) enum PushFailure {
     Lost(String),
 }
 
-/// Brings there what was applied here.
+/// Writes the applied changes there.
 pub(crate) async fn push(
     cx: &ToolCx,
     place: &Elsewhere,
@@ -67,7 +67,7 @@ pub(crate) async fn push(
     }
 }
 
-/// One command of the shell, which has read all of it before any of it runs.
+/// One compound command: the shell parses all of it before it runs any.
 fn script(marker: &ScriptMarker, mirror: &Mirror, applied: &Applied) -> String {
     let word = |path: &Path| quoted(&path.to_string_lossy());
     let [mut undo, mut stages, mut checks, mut puts, mut ends] = [const { String::new() }; 5];
@@ -105,7 +105,7 @@ fn script(marker: &ScriptMarker, mirror: &Mirror, applied: &Applied) -> String {
     )
 }
 
-/// The file whose mode and owner a new content gets.
+/// The file whose mode and owner the new content gets.
 fn like(file: &AppliedFile) -> Option<&Path> {
     match (&file.before, &file.moved_from) {
         (Some(_), _) => Some(&file.path),
@@ -113,7 +113,7 @@ fn like(file: &AppliedFile) -> Option<&Path> {
     }
 }
 
-/// A name in the same folder that no other file has.
+/// An unused name in the same folder.
 fn beside(target: &Path, marker: &ScriptMarker, number: usize, kind: &str) -> PathBuf {
     target.with_file_name(format!(".{}-{number}.{kind}", marker.word()))
 }

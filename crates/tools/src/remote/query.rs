@@ -1,4 +1,4 @@
-//! A question to another environment that is answered by a script there, which only looks.
+//! A read-only script that runs in another environment.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use super::{DIAGNOSIS_BYTES, Elsewhere, Errand, RemoteCommand, quoted};
 use crate::exec::{Blocked, CommandOutlet, Go, start};
 use crate::{ToolCx, ToolError};
 
-/// Longer than this nobody waits.
+/// Limit of a query.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Finds where a path leads.
+/// The script part that resolves a path.
 const FIND: &str = include_str!("find.sh");
 
 /// The output and exit code of a script.
@@ -20,11 +20,11 @@ const FIND: &str = include_str!("find.sh");
 pub(crate) struct RemoteReply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) code: i32,
-    /// The beginning of its errors.
+    /// The beginning of its standard error.
     complaint: String,
 }
 
-/// Runs a script that reads nothing. Dropping the future stops it.
+/// Runs a script without input. Dropping the future stops it.
 pub(crate) async fn query(
     cx: &ToolCx,
     place: &Elsewhere,
@@ -76,15 +76,15 @@ fn failed(blocked: Blocked) -> ToolError {
     }
 }
 
-/// A script's report on the file or folder it was asked about.
+/// A script's report about a file or folder.
 #[derive(Debug)]
 pub(crate) struct Looked {
-    /// Without links.
+    /// The resolved path.
     pub(crate) real: PathBuf,
     pub(crate) rest: Vec<u8>,
 }
 
-/// Looks at one path there. The script finds it in `real`, and says it before anything else.
+/// Inspects one path there. The script gets its resolved path in `real`, and prints it first.
 pub(crate) async fn look_there(
     cx: &ToolCx,
     place: &Elsewhere,

@@ -1,6 +1,6 @@
-//! Words for a shell.
+//! Quoting for shells.
 
-/// The word as every shell reads it back, whatever is in it but NUL.
+/// The word, quoted so that every shell reads it back. It must not contain NUL.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -36,7 +36,7 @@ mod tests {
         for shell in ["sh", "dash", "bash"] {
             for word in hostile {
                 let script = format!("printf '%s.' {}", quoted(word));
-                // A shell that is not here cannot be asked.
+                // Shells that are not installed are skipped.
                 let Ok(output) = Command::new(shell).args(["-c", &script]).output() else { continue };
                 assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{word}."), "{shell}");
             }

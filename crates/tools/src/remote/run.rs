@@ -1,4 +1,4 @@
-//! A command for another environment: the script that runs it there, and what is typed into it.
+//! A command for another environment: the script that runs it there, and its input.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use super::Elsewhere;
 use super::gate::ScriptMarker;
 use super::quote::quoted;
 
-/// Runs the command, between a beginning and an end that can be told from its output.
+/// Runs the command between a start and an end marker.
 const RUN: &str = include_str!("run.sh");
-/// The script's message where there is no such folder.
+/// The script's message if the folder does not exist.
 pub(crate) const NO_FOLDER: &str = "folder";
-/// Bytes typed at once: a longer line could be too long for a shell.
+/// Limit of a line: longer ones could be too long for a shell.
 const TYPED_AT_ONCE: usize = 512;
 
 /// A command to run in another environment.
@@ -20,26 +20,26 @@ const TYPED_AT_ONCE: usize = 512;
 pub(crate) struct RemoteCommand<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) cwd: &'a Path,
-    /// Nothing else of this machine's environment goes there.
+    /// Nothing else of this machine's environment is passed.
     pub(crate) env: &'a [(String, String)],
-    /// Whether it reads what is typed.
+    /// Whether it has input.
     pub(crate) reads: bool,
 }
 
-/// A command on its way to another environment.
+/// A command prepared for another environment.
 #[derive(Debug)]
 pub(crate) struct Errand {
     pub(crate) place: Elsewhere,
     /// Starts the shell there.
     pub(crate) order: Order,
-    /// For its input, before anything else.
+    /// The first part of its input.
     pub(crate) script: String,
     pub(crate) marker: ScriptMarker,
     cwd: PathBuf,
 }
 
 impl Errand {
-    /// The error says what no program can be given.
+    /// Fails for arguments that no program can get, such as NUL.
     pub(crate) fn new(place: Elsewhere, order: Order, task: &RemoteCommand<'_>) -> Result<Self, String> {
         check(task)?;
         let marker = ScriptMarker::new();
@@ -47,7 +47,7 @@ impl Errand {
         Ok(Self { place, order, script, marker, cwd: task.cwd.to_owned() })
     }
 
-    /// The error message for a script that could not begin.
+    /// The error message for a script that could not start.
     pub(crate) fn refused(&self, refusal: &str) -> String {
         let cwd = self.cwd.display();
         match refusal {
@@ -74,7 +74,7 @@ fn check(task: &RemoteCommand<'_>) -> Result<(), String> {
     cwd.map(|_| ()).ok_or_else(|| format!("the working directory {} is not absolute", task.cwd.display()))
 }
 
-/// One command of the shell, which has read all of it before any of it runs. Whatever is sent later is not the shell's.
+/// One compound command: the shell parses all of it before it runs any, so later input goes to the command.
 fn script(task: &RemoteCommand<'_>, marker: &ScriptMarker) -> String {
     let words: Vec<String> = task.argv.iter().map(|word| quoted(word)).collect();
     let exports: String =
@@ -90,7 +90,7 @@ fn script(task: &RemoteCommand<'_>, marker: &ScriptMarker) -> String {
     )
 }
 
-/// Encodes typed text for the script there: Control-C interrupts and Control-D ends the input, as on a terminal.
+/// Encodes input for the script there: Control-C interrupts and Control-D ends the input, as in a terminal.
 pub(crate) fn keys(typed: &str) -> String {
     let mut lines = String::new();
     for part in typed.split_inclusive(['\u{3}', '\u{4}']) {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_be_given_is_refused() {
+    fn impossible_arguments_are_refused() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         for (argv, cwd, expected) in [
             (words(&[]), "/w", "names no program"),

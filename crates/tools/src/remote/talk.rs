@@ -1,4 +1,4 @@
-//! A conversation with a script in another environment: it says when it is ready for what, and only then it is sent.
+//! A dialogue with a script in another environment: it says when it is ready, and then gets the next part.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sandbox::{HeadTail, Io, Output, OutputStream, Process};
 use super::{DIAGNOSIS_BYTES, Elsewhere, START_LIMIT, ScriptMarker};
 use crate::exec::why;
 
-/// How long a script may say nothing once it has begun.
+/// How long a started script may be silent.
 const SILENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Talk {
     place: Elsewhere,
     process: Process,
     output: Output,
-    /// The bytes that every message begins with.
+    /// The prefix of every message.
     start: Vec<u8>,
     buffer: Vec<u8>,
     messages: VecDeque<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// The script must say `begin` first. The error is a sentence that names the environment.
+    /// The script's first message must be `begin`. The error is a sentence that names the environment.
     pub(crate) async fn open(
         place: &Elsewhere,
         env: &BTreeMap<String, String>,
@@ -74,10 +74,10 @@ impl Talk {
         }
     }
 
-    /// Sends what it is ready for, and hears what it says to that.
+    /// Sends the next part, and returns the script's answer.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<String, String> {
         let process = self.process.clone();
-        // One that ended does not read; that it ended is heard.
+        // A script that ended does not read; `hear` reports its end.
         tokio::join!(process.write(bytes), self.hear()).1
     }
 
@@ -96,7 +96,7 @@ impl Talk {
             while let Some(end) = memchr::memchr(b'\n', &self.buffer) {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 let line = &line[..end];
-                // Output of a login, if there is any, stands before the message.
+                // A login's output may precede the message.
                 let message = memmem::find(line, &self.start).map(|at| &line[at + self.start.len()..]);
                 self.messages.extend(message.map(|message| String::from_utf8_lossy(message).into_owned()));
             }

@@ -1,4 +1,4 @@
-//! Who is asked what before a command runs, and what an answer is good for.
+//! Questions before a command runs, and the effect of answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ fn full() -> Value {
     json!({"type": "dangerFullAccess"})
 }
 
-/// Says yes to everything, and counts.
-fn counting(answer: Answer) -> (Stage, Arc<AtomicUsize>) {
+/// Approves everything and counts.
+fn approving_counter(answer: Answer) -> (Stage, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let stage = Stage::asking(AskForApproval::Untrusted, full(), move |_| {
@@ -24,7 +24,7 @@ fn counting(answer: Answer) -> (Stage, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_question_says_everything() {
+async fn the_question_has_all_fields() {
     let stage = Stage::asking(AskForApproval::OnRequest, json!({"type": "readOnly"}), |_| Answer::Accept);
     let arguments = json!({"cmd": "echo hi > out.txt; cat out.txt", "sandbox_permissions": "require_escalated",
                            "justification": "needs it"});
@@ -45,7 +45,7 @@ async fn the_question_says_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_is_a_no() {
+async fn a_declined_command_does_not_run() {
     for (tool, arguments, expected) in [
         (
             "exec_command",
@@ -56,24 +56,24 @@ async fn a_no_is_a_no() {
         ("shell", json!({"command": ["touch", "x"]}), "exec command rejected by user"),
         ("shell_command", json!({"command": "touch x"}), "exec command rejected by user"),
     ] {
-        let (stage, asked) = counting(Answer::Decline);
+        let (stage, asked) = approving_counter(Answer::Decline);
         let (text, success) = stage.call(tool, arguments).await;
         assert_eq!((text.as_str(), success), (expected, false));
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         assert!(!stage.path("x").exists());
-        // The thread itself ends the item of what was declined.
+        // The thread ends the item of a declined proposal.
         assert!(matches!(stage.heard()[..], [Heard::Proposed(_)]), "{:?}", stage.heard());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_counts_once_and_one_for_the_session_for_the_same_thing() {
-    let (stage, asked) = counting(Answer::Accept);
+async fn an_approval_counts_once_and_a_session_approval_for_the_same_command() {
+    let (stage, asked) = approving_counter(Answer::Accept);
     for expected in 1..=2 {
         stage.exec("touch x").await;
         assert_eq!(asked.load(Ordering::Relaxed), expected);
     }
-    let (stage, asked) = counting(Answer::ForSession);
+    let (stage, asked) = approving_counter(Answer::ForSession);
     std::fs::create_dir(stage.path("sub")).expect("made");
     let cases = [
         (json!({"cmd": "touch x"}), 1),
@@ -90,8 +90,8 @@ async fn a_yes_counts_once_and_one_for_the_session_for_the_same_thing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_for_good_becomes_a_rule() {
-    let (stage, asked) = counting(Answer::Amend(vec!["touch".to_owned(), "amended".to_owned()]));
+async fn a_permanent_approval_becomes_a_rule() {
+    let (stage, asked) = approving_counter(Answer::Amend(vec!["touch".to_owned(), "amended".to_owned()]));
     for _ in 0..2 {
         let text = stage.exec("touch amended").await;
         assert!(text.contains("exited with code 0"), "{text}");
@@ -104,7 +104,7 @@ async fn a_yes_for_good_becomes_a_rule() {
     let rules = std::fs::read_to_string(&stage.bench.options().rules_file).expect("written");
     assert_eq!(rules, "prefix_rule(pattern=[\"touch\", \"amended\"], decision=\"allow\")\n");
     // Another thread of the same home reads it.
-    let (other, asked_there) = counting(Answer::Decline);
+    let (other, asked_there) = approving_counter(Answer::Decline);
     let options = stage.bench.options().clone();
     let other = other.with_options(|own| own.rule_folders = options.rule_folders);
     assert!(other.exec("touch amended").await.contains("exited with code 0"));
@@ -112,8 +112,8 @@ async fn a_yes_for_good_becomes_a_rule() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_that_cannot_be_saved_still_counts_and_clients_hear_of_it() {
-    let (stage, asked) = counting(Answer::Amend(vec!["touch".to_owned()]));
+async fn a_rule_that_cannot_be_saved_still_applies_and_clients_are_notified() {
+    let (stage, asked) = approving_counter(Answer::Amend(vec!["touch".to_owned()]));
     let stage = stage.with_options(|options| options.rules_file = "/proc/nowhere/default.rules".into());
     stage.exec("touch a").await;
     stage.exec("touch b").await;
@@ -123,8 +123,8 @@ async fn a_rule_that_cannot_be_saved_still_counts_and_clients_hear_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_forbid_and_bad_ones_are_told_of_once() {
-    let (stage, asked) = counting(Answer::Accept);
+async fn rules_forbid_and_invalid_ones_are_reported_once() {
+    let (stage, asked) = approving_counter(Answer::Accept);
     let folder = stage.bench.options().rule_folders[0].join("rules");
     std::fs::create_dir_all(&folder).expect("made");
     let rule = "prefix_rule(pattern=[\"touch\"], decision=\"forbidden\", justification=\"no traces\")\n";
@@ -144,7 +144,7 @@ async fn rules_forbid_and_bad_ones_are_told_of_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn leaving_the_sandbox_cannot_be_asked_for_under_every_policy() {
+async fn some_policies_forbid_leaving_the_sandbox() {
     for (approval, name) in [
         (AskForApproval::Never, "Never"),
         (AskForApproval::OnFailure, "OnFailure"),
@@ -166,7 +166,7 @@ async fn leaving_the_sandbox_cannot_be_asked_for_under_every_policy() {
                 )
             );
         }
-        // Nobody is asked, and clients see what was wanted, and the reason.
+        // No question is asked, and clients see the request and the reason.
         assert!(stage.proposals().is_empty() && !stage.path("x").exists());
         let begun = |told: &ServerNotification| matches!(told, ServerNotification::ItemStarted(_));
         assert_eq!(stage.told().iter().filter(|told| begun(told)).count(), 2);
@@ -178,8 +178,8 @@ async fn leaving_the_sandbox_cannot_be_asked_for_under_every_policy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_in_a_question_can_hide() {
-    let (stage, _) = counting(Answer::Decline);
+async fn a_question_hides_nothing() {
+    let (stage, _) = approving_counter(Answer::Decline);
     let arguments = json!({"cmd": "./good\u{202e}gnp.sh\u{200b}\u{1b}[2K", "justification": "a\u{7}b"});
     stage.call("exec_command", arguments).await;
     let asked = &stage.questions()[0];
@@ -188,13 +188,13 @@ async fn nothing_in_a_question_can_hide() {
     assert_eq!(asked.reason.as_deref(), Some("a\\u{7}b"));
     let actions = serde_json::to_string(&asked.command_actions).expect("plain data");
     assert!(!actions.contains('\u{202e}'), "{actions}");
-    // The item has the words themselves.
+    // The item has the unescaped text.
     let item = serde_json::to_value(stage.proposals()[0].item.as_ref()).expect("plain data");
     assert!(item["command"].as_str().is_some_and(|command| command.contains('\u{202e}')));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn known_safe_commands_run_behind_walls_and_a_planted_name_is_asked_about() {
+async fn known_safe_commands_run_sandboxed_and_a_planted_name_is_asked_about() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = asked.clone();
     let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true});
@@ -214,7 +214,7 @@ async fn known_safe_commands_run_behind_walls_and_a_planted_name_is_asked_about(
         let before = asked.load(Ordering::Relaxed);
         let (_, success) = stage.call("exec_command", json!({"cmd": cmd})).await;
         assert!(!success && asked.load(Ordering::Relaxed) == before + 1, "{cmd}");
-        // Whoever decides has the runtime's reading of it.
+        // Clients get the runtime's analysis of it.
         let proposals = stage.proposals();
         let actions = proposals.last().and_then(|proposal| proposal.arguments["commandActions"].as_array());
         assert!(actions.is_some_and(|actions| actions.iter().all(|one| one["type"].is_string())), "{cmd}");

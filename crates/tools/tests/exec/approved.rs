@@ -1,4 +1,4 @@
-//! Only approved contents run, however fast something sandboxed swaps it.
+//! Only approved contents run, however fast a sandboxed process swaps them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::stage::{Answer, PATIENCE, Stage, output, session_id};
 
-/// How often: in the full form ten thousand times.
+/// The number of rounds: ten thousand in the full form.
 fn rounds() -> usize {
     std::env::var("OARLOCK_RACES").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
 }
@@ -27,8 +27,8 @@ fn workspace() -> Stage {
     asking(|_| Answer::Accept)
 }
 
-/// While it is told to, puts something else under the name by each way there is. Outside of the sandbox, that leaves a
-/// trace where nothing sandboxed can write.
+/// While enabled, swaps the file by every possible way. Outside the sandbox, a swapped script leaves a trace where
+/// sandboxed processes cannot write.
 const SWAPPER: &str = "while :; do if [ -e go ]; then \
       printf \"$EVIL\" > run.sh; cat good.sh > run.sh; \
       cp evil.sh new.sh; mv -f new.sh run.sh; \
@@ -36,14 +36,14 @@ const SWAPPER: &str = "while :; do if [ -e go ]; then \
     else touch idle; fi; done";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_that_is_swapped_around_the_yes_never_runs_as_another() {
+async fn a_script_that_is_swapped_around_the_approval_never_runs() {
     let (place, outside) = (Arc::new(OnceLock::<PathBuf>::new()), tempfile::tempdir().expect("a folder"));
     let (folder, turns) = (place.clone(), AtomicUsize::new(0));
     let stage = asking(move |asked| {
         if asked.reason.as_ref().is_some_and(|reason| reason.contains("changed")) {
             return Answer::Decline;
         }
-        // Swapped from before the yes, right after it, or while the command starts and runs.
+        // Swapped from before the approval, right after it, or while the command starts and runs.
         let (turn, go) = (turns.fetch_add(1, Ordering::Relaxed), folder.get().expect("set").join("go"));
         let pause = Duration::from_millis((turn % 16) as u64 * 2);
         let swapping = std::thread::spawn(move || {
@@ -75,7 +75,7 @@ async fn a_script_that_is_swapped_around_the_yes_never_runs_as_another() {
         let (text, _) = stage.call("shell", arguments).await;
         ran += usize::from(text.contains("good"));
         assert!(!outside.path().join("evil").exists(), "round {round}: {text}");
-        // At rest again, with the good one in its place.
+        // At rest again, with the original script in place.
         until(|| stage.path("go").exists()).await;
         fs::remove_file(stage.path("go")).expect("removed");
         let _ = fs::remove_file(stage.path("idle"));
@@ -89,7 +89,7 @@ async fn a_script_that_is_swapped_around_the_yes_never_runs_as_another() {
         "{ran} of {rounds} ran as they were approved, 0 as another; {} were asked about again",
         asked - rounds
     );
-    // With fewer, hardly anything raced: neither did the script run, nor was it swapped in between.
+    // With fewer runs, hardly anything raced.
     assert!(ran * 10 >= rounds, "only {ran} of {rounds} ran");
     assert!(rounds < 60 || asked > rounds, "none of {rounds} was swapped between the question and the start");
 }
@@ -103,9 +103,9 @@ async fn until(holds: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, waiting).await.expect("it comes true");
 }
 
-/// Between the yes and the start nothing sandboxed runs, and afterwards everything does again.
+/// Between approval and start all sandboxed processes are suspended, and afterwards resumed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_swapped_right_after_the_yes_is_noticed() {
+async fn a_swap_right_after_the_approval_is_noticed() {
     let stage = workspace();
     stage.program("run.sh", "#!/bin/sh\necho good\n");
     let waiter = "while [ ! -e decided ]; do :; done; printf '#!/bin/sh\\necho evil\\n' > run.sh; touch swapped; \
@@ -120,7 +120,7 @@ async fn what_is_swapped_right_after_the_yes_is_noticed() {
         "justification": "run it?",
     });
     let (text, _) = stage.call("shell", arguments).await;
-    // Swapped before everything was suspended, it is asked about again, and runs as it is then.
+    // A swap before the suspension is asked about again, and runs as it is then.
     let asked = stage.questions().len();
     match asked {
         1 => assert!(text.contains("good") && !text.contains("evil"), "{text}"),
@@ -143,7 +143,7 @@ async fn an_approved_script_is_read_from_a_copy_that_nothing_can_change() {
         "cmd": "./run.sh", "sandbox_permissions": "require_escalated", "justification": "run it?",
     });
     let text = stage.call("exec_command", arguments).await.0;
-    // A shell reads its script as it goes, and would have run the added line.
+    // A shell reads its script while running, and would have run the added line.
     assert!(output(&text).ends_with("one\n"), "{text}");
     assert!(fs::read_to_string(stage.path("run.sh")).expect("there").ends_with("two\n"));
 }

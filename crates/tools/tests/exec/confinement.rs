@@ -1,4 +1,4 @@
-//! Commands behind walls, and what happens when those stop them.
+//! Sandboxed commands, and what happens when the sandbox stops them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn stage(approval: AskForApproval, sandbox: Value, answer: Answer) -> (Stage, Ar
         count.fetch_add(1, Ordering::Relaxed);
         answer.clone()
     });
-    // However slow the machine is, what the sandbox stop is stopped at the start.
+    // Long enough for the sandbox to stop a command at its start, even on a slow machine.
     let stage = stage.with_options(|options| options.early = Duration::from_secs(30));
     (stage, asked)
 }
@@ -45,7 +45,7 @@ async fn a_read_only_sandbox_keeps_files_as_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_can_be_written_to_except_for_what_steers_later_commands() {
+async fn a_workspace_is_writable_except_for_files_that_control_later_commands() {
     let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true});
     let (stage, _) = stage(AskForApproval::Never, sandbox, Answer::Accept);
     std::fs::create_dir(stage.path(".git")).expect("made");
@@ -58,7 +58,7 @@ async fn a_workspace_can_be_written_to_except_for_what_steers_later_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_steers_later_commands_is_protected_deeper_down_too() {
+async fn files_that_control_later_commands_are_protected_at_depth() {
     let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true});
     for (tool, arguments) in
         tools("touch sub/x; echo x > sub/.codex/config.toml; touch a/b/.git/hooks/x; mv sub s; echo done")
@@ -76,7 +76,7 @@ async fn what_steers_later_commands_is_protected_deeper_down_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_root_that_another_thread_has_turned_is_refused() {
+async fn a_root_whose_link_another_thread_changed_is_refused() {
     let (mut stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
     let root = stage.path("root");
     std::fs::create_dir(&root).expect("made");
@@ -103,7 +103,7 @@ async fn hidden_files_cannot_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_walls_stopped_runs_without_them_after_a_yes() {
+async fn a_command_that_the_sandbox_stopped_runs_without_it_after_approval() {
     for approval in [AskForApproval::OnFailure, AskForApproval::Untrusted] {
         for (tool, arguments) in tools("touch x && echo made") {
             let (stage, asked) = stage(approval.clone(), read_only(), Answer::Accept);
@@ -130,21 +130,21 @@ async fn what_the_walls_stopped_runs_without_them_after_a_yes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_for_good_keeps_the_walls_from_the_next_one() {
+async fn a_permanent_approval_runs_the_next_command_without_a_sandbox() {
     let answer = Answer::Amend(vec!["touch".to_owned(), "x".to_owned()]);
     let (stage, asked) = stage(AskForApproval::OnFailure, read_only(), answer);
     for _ in 0..2 {
         assert!(stage.exec("touch x").await.contains("exited with code 0"));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    // A rule about removals is for nobody to make in passing.
+    // No general rule is offered for removals.
     stage.exec("rm -f x").await;
     let question = stage.questions().pop().expect("a question");
     assert_eq!(question.proposed_execpolicy_amendment, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_walls_stopped_stays_stopped_after_a_no() {
+async fn a_declined_retry_does_not_run() {
     for (tool, arguments) in tools("touch x") {
         let (stage, asked) = stage(AskForApproval::OnFailure, read_only(), Answer::Decline);
         let (text, success) = stage.call(tool, arguments).await;
@@ -156,7 +156,7 @@ async fn what_the_walls_stopped_stays_stopped_after_a_no() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_where_the_policy_does_not_want_it() {
+async fn policies_without_questions_ask_nothing() {
     for approval in [AskForApproval::Never, AskForApproval::OnRequest] {
         for (tool, arguments) in tools("touch x") {
             let (stage, asked) = stage(approval.clone(), read_only(), Answer::Accept);
@@ -168,7 +168,7 @@ async fn nobody_is_asked_where_the_policy_does_not_want_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grants_and_additional_permissions_open_the_walls() {
+async fn grants_and_additional_permissions_extend_the_sandbox() {
     let (mut stage, asked) = stage(AskForApproval::OnRequest, read_only(), Answer::Accept);
     stage = stage.with_options(|options| options.features.extend(["exec_permission_approvals".to_owned()]));
     for name in ["granted", "asked", "closed"] {
@@ -197,7 +197,7 @@ async fn grants_and_additional_permissions_open_the_walls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_are_closed_until_they_are_granted() {
+async fn credentials_are_hidden_until_they_are_granted() {
     let (stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
     let folder = stage.path("keys");
     std::fs::create_dir(&folder).expect("made");
@@ -214,9 +214,9 @@ async fn credentials_are_closed_until_they_are_granted() {
     assert!(stage.call("read_file", json!({"file_path": "keys/id"})).await.0.contains("the secret"));
 }
 
-/// An answer may take minutes, and a file that was made meanwhile is hidden like every other.
+/// An approval may take minutes; a file that is stored meanwhile is hidden like every other.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_stored_while_somebody_thinks_about_a_command_is_hidden_from_it() {
+async fn a_key_that_is_stored_during_an_approval_is_hidden_from_the_command() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let key = elsewhere.path().canonicalize().expect("there").join("key");
     let stored = key.clone();

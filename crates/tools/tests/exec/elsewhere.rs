@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::stage::{PATIENCE, Stage, output, session_id, text, unique_seconds, until_gone, until_there};
 
-/// Reads its words as ssh does: joined, and read once more by a shell.
+/// Handles its arguments like ssh: joined, and parsed once more by a shell.
 const SSH: &str = "#!/bin/sh\nexec sh -c \"$*\"\n";
 
-/// Ways to another environment that all lead to this machine, where one of its shells is `sh`.
+/// Commands that reach "another environment" on this machine, each with another shell as `sh`.
 fn shells(stage: &Stage) -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for shell in ["dash", "bash", "busybox"] {
@@ -25,7 +25,7 @@ fn shells(stage: &Stage) -> Vec<Vec<String>> {
     all
 }
 
-/// Other ways there.
+/// Other clients.
 fn clients(stage: &Stage) -> Vec<Vec<String>> {
     vec![
         words(&["env", "-i", "PATH=/usr/bin:/bin"]),
@@ -49,12 +49,12 @@ fn behind_each(prefixes: impl Fn(&Stage) -> Vec<Vec<String>>) -> Vec<Stage> {
     (0..prefixes(&Stage::new()).len()).map(one).collect()
 }
 
-/// In an environment of each shell there is.
+/// One stage per installed shell.
 pub(crate) fn in_every_shell() -> Vec<Stage> {
     behind_each(shells)
 }
 
-/// The same, and behind every kind of client.
+/// One stage per shell and per kind of client.
 fn everywhere() -> Vec<Stage> {
     behind_each(|stage| [clients(stage), shells(stage)].concat())
 }
@@ -81,7 +81,7 @@ async fn commands_run_there_as_they_run_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_this_machine_goes_there_but_what_the_tool_asks_for() {
+async fn only_requested_variables_are_passed() {
     let stage = Stage::new().with_options(|options| {
         options.env.insert("SECRET_OF_THREAD".to_owned(), "x".to_owned());
     });
@@ -91,7 +91,7 @@ async fn nothing_of_this_machine_goes_there_but_what_the_tool_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_may_have_any_name_and_one_that_is_none_is_told() {
+async fn a_folder_may_have_any_name_and_a_missing_one_is_reported() {
     for mut stage in in_every_shell() {
         for name in ["two\nlines", "it's $(touch x)", "-n", "`žluť` \"漢\\", " "] {
             let folder = stage.path(name);
@@ -120,7 +120,7 @@ async fn a_folder_may_have_any_name_and_one_that_is_none_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_is_read_there() {
+async fn input_is_read_there() {
     for stage in in_every_shell() {
         let script = "read x; echo got:$x; cat; echo end; trap 'echo caught; exit 5' INT; sleep 1000 & wait";
         let arguments = json!({"cmd": script, "tty": true, "yield_time_ms": 250});
@@ -158,13 +158,13 @@ async fn a_terminal_started_in_a_stays_in_a() {
     let text = stage.call("write_stdin", typed.clone()).await.0;
     assert_eq!(output(&text), format!("in a\n{}\n", a.display()));
     assert!(a.join("made").exists() && !b.join("made").exists());
-    // Not even when no environment is attached any more.
+    // Even when no environment is attached any more.
     stage.step.environments = [].into();
     let text = stage.call("write_stdin", typed).await.0;
     assert!(output(&text).starts_with("in a\n"), "{text}");
 }
 
-/// Runs what its clients send it, as the docker daemon does: none of it is a child of theirs.
+/// Runs what its clients send, like the docker daemon: the commands are no children of the clients.
 struct Server(std::process::Child);
 
 impl Drop for Server {
@@ -174,7 +174,7 @@ impl Drop for Server {
     }
 }
 
-/// A server, and the program that is its client.
+/// A server, and its client program.
 fn detached(stage: &Stage) -> (Server, String) {
     let base = stage.folder.path().display().to_string();
     let made = std::process::Command::new("mkfifo").arg(format!("{base}/requests")).status();
@@ -197,7 +197,7 @@ fn detached(stage: &Stage) -> (Server, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_there_ends_when_this_side_does() {
+async fn commands_there_end_with_this_side() {
     let stage = Stage::new();
     let (_server, client) = detached(&stage);
     let stage = stage.behind("box", &[&client]);
@@ -224,7 +224,7 @@ async fn what_runs_there_ends_when_this_side_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_command_leaves_behind_goes_with_it() {
+async fn background_processes_end_with_their_command() {
     for stage in in_every_shell() {
         let seconds = unique_seconds();
         let began = Instant::now();
@@ -245,7 +245,7 @@ async fn a_command_of_the_user_runs_where_the_thread_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn much_output_comes_through_whole() {
+async fn large_output_arrives_complete() {
     let stage = Stage::new().behind("box", &["env"]);
     let (_, success) = stage.call("shell_command", json!({"command": "seq 1 30000"})).await;
     assert!(success);

@@ -1,4 +1,4 @@
-//! Who is asked before something happens in an environment that cannot be confined from here.
+//! Questions before something happens in an environment without a sandbox.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ async fn every_command_there_leaves_the_sandbox() {
         (AskForApproval::OnFailure, &external, false),
     ];
     for (approval, sandbox, asks) in cases {
-        // The last is known to be safe on this machine.
+        // The last one is known to be safe on this machine.
         for cmd in ["touch x", "cat f"] {
             let (stage, asked) = stage(approval.clone(), sandbox.clone(), Answer::Accept);
             std::fs::write(stage.path("f"), "hi\n").expect("written");
@@ -59,7 +59,7 @@ async fn every_command_there_leaves_the_sandbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_may_be_asked_it_is_refused_with_a_way_out() {
+async fn policies_without_questions_refuse_with_advice() {
     for (approval, sandbox) in [
         (AskForApproval::Never, json!({"type": "readOnly"})),
         (AskForApproval::Never, json!({"type": "workspaceWrite"})),
@@ -83,7 +83,7 @@ async fn where_nobody_may_be_asked_it_is_refused_with_a_way_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_question_says_where_and_a_yes_is_for_there_alone() {
+async fn the_question_names_the_environment_and_an_approval_covers_only_it() {
     let (mut stage, asked) =
         stage(AskForApproval::OnRequest, json!({"type": "readOnly"}), Answer::ForSession);
     for _ in 0..2 {
@@ -112,7 +112,7 @@ async fn the_question_says_where_and_a_yes_is_for_there_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_is_a_no_and_rules_count_there_too() {
+async fn a_declined_command_does_not_run_and_rules_apply_there_too() {
     let (stage, asked) = stage(AskForApproval::OnRequest, json!({"type": "readOnly"}), Answer::Decline);
     let rules = stage.path("home/rules");
     std::fs::create_dir_all(&rules).expect("made");

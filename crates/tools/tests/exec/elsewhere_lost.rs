@@ -1,4 +1,4 @@
-//! Environments that are not there, or not any more.
+//! Environments that are unreachable, or become so.
 
 use engine::EnvironmentState;
 use oarlock_tools::{Offer, Registry};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, session_id, text};
 
-/// One call of every tool that needs a place.
+/// One call of every tool that needs an environment.
 fn calls() -> Vec<(&'static str, Value)> {
     vec![
         ("exec_command", json!({"cmd": "echo hi"})),
@@ -56,7 +56,7 @@ async fn an_environment_that_cannot_be_reached_fails_its_calls_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_environment_that_vanishes_is_missed_at_the_next_call() {
+async fn an_environment_that_vanishes_fails_the_next_call() {
     let stage = Stage::new();
     let client = stage.program("client", "#!/bin/sh\nexec \"$@\"\n");
     let stage = stage.behind("box", &[&client]);
@@ -70,7 +70,7 @@ async fn an_environment_that_vanishes_is_missed_at_the_next_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_that_is_lost_while_a_command_runs_is_an_error_of_the_call() {
     let stage = Stage::new();
-    // Ends as soon as it is told to, whatever runs there.
+    // Ends as soon as it gets a signal, whatever runs there.
     let client = stage.program(
         "client",
         "#!/bin/sh\nexec 3<&0\n\"$@\" <&3 &\nwhile [ ! -e die ]; do sleep 0.02; done; exit 255\n",
@@ -98,7 +98,7 @@ async fn an_environment_that_is_lost_while_a_command_runs_is_an_error_of_the_cal
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_environment_that_never_answers_is_given_up() {
+async fn an_environment_that_never_answers_times_out() {
     let stage = Stage::new().behind("box", &["sh", "-c", "sleep 1000; exec \"$@\"", "sh"]);
     for (tool, arguments) in calls() {
         let outcome = stage.start(tool, &arguments).await;
@@ -109,7 +109,7 @@ async fn an_environment_that_never_answers_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_an_environment_can_be_interrupted() {
+async fn waiting_for_an_environment_can_be_interrupted() {
     let stage = Stage::new().behind("box", &["sh", "-c", "sleep 1000; exec \"$@\"", "sh"]);
     let call = tokio::spawn(stage.start("exec_command", &json!({"cmd": "true"})));
     stage.until(|stage| !stage.proposals().is_empty()).await;

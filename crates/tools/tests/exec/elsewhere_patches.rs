@@ -1,4 +1,4 @@
-//! Patches in another environment: all of it, or nothing.
+//! Patches in another environment: all or nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -105,7 +105,7 @@ async fn a_turn_has_one_diff_over_all_its_patches() {
     assert!(diff.contains("+two\n") && diff.contains("+here\n"), "{diff}");
 }
 
-/// Whoever rules the environment answers the questions about it: here, that the file is one of this machine.
+/// The environment controls the answers about its files: here it names a file of this machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_that_lies_changes_nothing_on_this_machine() {
     let mut stage = Stage::new();
@@ -129,7 +129,7 @@ async fn an_environment_that_lies_changes_nothing_on_this_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_or_leads_out_changes_nothing() {
+async fn a_patch_that_does_not_apply_or_leaves_the_folder_changes_nothing() {
     for mut stage in in_every_shell() {
         workplace(&mut stage);
         let outside = stage.path("outside");
@@ -169,7 +169,7 @@ async fn what_does_not_fit_or_leads_out_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_changed_after_it_was_shown_is_asked_about_again() {
+async fn a_file_that_changed_after_it_was_shown_is_asked_about_again() {
     for asking in [true, false] {
         let approval = if asking { AskForApproval::OnRequest } else { AskForApproval::Never };
         let sandbox = json!({"type": if asking { "workspaceWrite" } else { "dangerFullAccess" }});
@@ -206,7 +206,7 @@ async fn a_file_that_appeared_meanwhile_is_not_overwritten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_half_way_is_taken_back() {
+async fn a_partial_failure_is_undone() {
     for mut stage in in_every_shell() {
         workplace(&mut stage);
         fs::write(stage.path("w/a"), "one\n").expect("written");
@@ -214,7 +214,7 @@ async fn a_failure_half_way_is_taken_back() {
         let mv = "#!/bin/sh\nfor last; do :; done\ncase $last in */c) exit 1;; esac\nexec /bin/mv \"$@\"\n";
         fs::create_dir(stage.path("bin")).expect("made");
         stage.program("bin/mv", mv);
-        // In front of the others there.
+        // Placed before the other programs there.
         let engine::Reach::Command { argv } = stage.step.environments[0].reach.clone() else {
             panic!("there")
         };
@@ -250,7 +250,7 @@ async fn a_failure_half_way_is_taken_back() {
 async fn a_connection_that_breaks_during_the_upload_leaves_nothing() {
     let mut stage = Stage::new();
     workplace(&mut stage);
-    // Lets the looks through, and cuts the third conversation off in the middle of the content.
+    // Passes the checks, and cuts the third dialogue off within the content.
     let client = stage.program(
         "client",
         "#!/bin/sh\necho >>\"$0.count\"; [ \"$(wc -l <\"$0.count\")\" -lt 3 ] && exec \"$@\"\n\
@@ -266,7 +266,7 @@ async fn a_connection_that_breaks_during_the_upload_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_and_many_files_come_through_whole() {
+async fn large_and_many_files_arrive_complete() {
     for mut stage in in_every_shell() {
         workplace(&mut stage);
         let big: String = (0..60_000).map(|number| format!("line {number} žluťoučký\n")).collect();
@@ -289,7 +289,7 @@ async fn large_and_many_files_come_through_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_patch_in_the_clothes_of_a_command_is_applied_there() {
+async fn a_patch_inside_a_command_is_applied_there() {
     let mut stage = Stage::new().behind("box", &["env"]);
     workplace(&mut stage);
     let command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: new\n+x\n*** End Patch\nEOF";

@@ -1,4 +1,4 @@
-//! Reading files in another environment gives what it gives here.
+//! Reading files in another environment gives the same results as here.
 
 use std::os::unix::fs::symlink;
 
@@ -100,7 +100,7 @@ async fn folders_are_listed_alike() {
 async fn files_are_searched_alike() {
     for mut stage in in_every_shell() {
         fill(&stage);
-        // A name with a line break cannot come back from every grep.
+        // Not every grep can return a name with a line break.
         std::fs::remove_file(stage.path("w/it's $(touch x)\n`y`")).expect("there");
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
         let file = std::fs::File::options().append(true).open(stage.path("w/-dash/-rf")).expect("there");
@@ -150,7 +150,7 @@ async fn pictures_are_seen_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_policy_lets_be_read_holds_there() {
+async fn the_policy_for_reading_applies_there() {
     for mut stage in in_every_shell() {
         fill(&stage);
         let outside = stage.path("outside");

@@ -1,4 +1,4 @@
-//! Real commands, decided and run the way a thread runs them.
+//! Real commands, decided and run as in a thread.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 

@@ -1,4 +1,4 @@
-//! A terminal keeps the rights it was opened with; what is typed into it is decided by the sandbox of now.
+//! A terminal keeps the permissions it was opened with; typing into it is decided by the current sandbox.
 
 use protocol::AskForApproval;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn typed(id: u32, chars: &str) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_is_typed_into_a_terminal_with_more_rights_where_nobody_can_be_asked() {
+async fn without_questions_typing_into_a_terminal_with_more_permissions_is_refused() {
     let (mut stage, id) = opened(AskForApproval::Never, Answer::Accept).await;
     assert!(stage.call("write_stdin", typed(id, "touch before\n")).await.1);
     assert!(stage.path("before").exists());
@@ -32,7 +32,7 @@ async fn nothing_is_typed_into_a_terminal_with_more_rights_where_nobody_can_be_a
         narrow(&mut stage, sandbox);
         let (text, success) = stage.call("write_stdin", typed(id, "touch outside\n")).await;
         assert!(!success && text.contains("more rights") && text.contains("open a new one"), "{text}");
-        // Looking and stopping is no harm.
+        // Reading and interrupting need no approval.
         assert!(stage.call("write_stdin", typed(id, "\u{3}")).await.1);
     }
     assert!(stage.questions().is_empty() && !stage.path("outside").exists());
@@ -42,7 +42,7 @@ async fn nothing_is_typed_into_a_terminal_with_more_rights_where_nobody_can_be_a
 }
 
 #[tokio::test]
-async fn what_is_typed_is_shown_and_asked_about() {
+async fn typed_text_is_shown_and_asked_about() {
     for (answer, expected) in [(Answer::Accept, true), (Answer::Decline, false)] {
         let (mut stage, id) = opened(AskForApproval::OnRequest, answer).await;
         narrow(&mut stage, json!({"type": "readOnly"}));
@@ -56,14 +56,14 @@ async fn what_is_typed_is_shown_and_asked_about() {
 }
 
 #[tokio::test]
-async fn a_yes_for_the_session_holds_for_the_terminal() {
+async fn a_session_approval_applies_to_the_terminal() {
     let (mut stage, id) = opened(AskForApproval::OnRequest, Answer::ForSession).await;
     narrow(&mut stage, json!({"type": "readOnly"}));
     for name in ["one", "two"] {
         assert!(stage.call("write_stdin", typed(id, &format!("touch {name}\n"))).await.1);
         assert!(stage.path(name).exists());
     }
-    // The second is agreed to already; the thread does not ask its client again.
+    // The second is approved already; the thread does not ask its client again.
     assert_eq!(stage.proposals().iter().filter(|proposal| proposal.question.is_some()).count(), 2);
 }
 

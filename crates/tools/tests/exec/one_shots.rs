@@ -40,7 +40,7 @@ async fn a_script_gives_plain_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_runs_out_for_a_whole_tree() {
+async fn a_timeout_ends_the_whole_process_tree() {
     let stage = Stage::new();
     let seconds = unique_seconds();
     let script = format!("trap '' TERM INT HUP; echo begun; setsid sleep {seconds} & sleep {seconds}");
@@ -77,7 +77,7 @@ async fn an_interrupt_kills() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_run_says_why() {
+async fn impossible_commands_are_reported() {
     let stage = Stage::new();
     let cases = [
         (json!({"command": []}), "command must name a program"),
@@ -98,7 +98,7 @@ async fn what_cannot_run_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_run_is_shown_all_the_same() {
+async fn impossible_commands_are_shown_too() {
     for (arguments, started_here) in [
         (json!({"command": ["true"], "workdir": "nowhere"}), true),
         (json!({"command": ["/nonexistent/program"]}), false),
@@ -107,7 +107,7 @@ async fn what_cannot_run_is_shown_all_the_same() {
         let outcome = stage.start("shell", &arguments).await;
         let item = serde_json::to_value(outcome.item).expect("plain data");
         assert_eq!((&item["status"], &item["exitCode"]), (&json!("failed"), &json!(-1)), "{item}");
-        // An item that was proposed starts with its proposal.
+        // A proposed item starts with its proposal.
         let started = |told: &ServerNotification| matches!(told, ServerNotification::ItemStarted(_));
         assert_eq!(stage.told().iter().any(started), started_here);
         assert_eq!(stage.proposals().is_empty(), started_here);
@@ -115,7 +115,7 @@ async fn what_cannot_run_is_shown_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_stands_still_while_a_client_asks_in_a_way_of_its_own() {
+async fn the_time_limit_is_paused_during_an_elicitation() {
     let stage = Stage::new();
     let marker = stage.path("go");
     let script = format!("until [ -e {} ]; do sleep 0.01; done; echo done", marker.display());
@@ -145,7 +145,7 @@ async fn waiting_for_an_answer_does_not_count_as_running() {
     assert!(success && stage.questions().len() == 1, "{text}");
 }
 
-/// The path in a line that says where the rest is.
+/// The path in the line that names the whole output.
 fn whole_output(text: &str) -> &str {
     let line = text.lines().find_map(|line| line.trim_start_matches('[').strip_prefix("Full output: "));
     line.and_then(|line| line.split(" (").next()).unwrap_or_else(|| panic!("a path: {text:.200}"))
@@ -187,7 +187,7 @@ async fn a_long_output_can_be_read_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_policy_refuses_is_an_item_that_was_declined() {
+async fn a_refused_command_has_a_declined_item() {
     let stage = Stage::asking(AskForApproval::Never, json!({"type": "readOnly"}), |_| Answer::Accept);
     stage.rules(
         "prefix_rule(pattern=['touch'], decision='forbidden', justification='files are made by patches')",
@@ -209,7 +209,7 @@ async fn what_the_policy_refuses_is_an_item_that_was_declined() {
         let started = serde_json::to_value(&started.item).expect("plain data");
         assert_eq!((&started["id"], &started["status"]), (&item["id"], &json!("inProgress")));
     }
-    // No one was asked, and nothing ran. A terminal that was refused is begun and ended like any other command.
+    // No question was asked, and nothing ran. A refused terminal starts and ends like any other command.
     assert!(stage.proposals().is_empty());
     assert!(stage.exec("rm -rf x").await.contains("was rejected"));
     assert_eq!((stage.told().len(), stage.ended().len()), (4, 1));

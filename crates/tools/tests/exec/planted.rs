@@ -1,4 +1,4 @@
-//! Rules are about programs, not about whatever bears their name or stands in a script.
+//! Rules are about programs, not about any file with that name or in a script.
 
 use std::path::Path;
 use std::process::Command;
@@ -61,9 +61,9 @@ async fn a_rule_for_a_program_of_the_system_holds() {
     assert!(mark.exists());
 }
 
-/// A profile that puts a folder of the workspace first does so for login shells alone.
+/// A profile that puts a workspace folder first affects login shells only.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_puts_no_other_program_in_the_place_of_the_one_that_a_rule_is_about() {
+async fn a_profile_does_not_replace_the_program_of_a_rule() {
     let outside = tempfile::tempdir().expect("a folder");
     let (mark, home) = (outside.path().join("escaped"), outside.path().join("home"));
     std::fs::create_dir(&home).expect("made");
@@ -82,7 +82,7 @@ async fn a_profile_puts_no_other_program_in_the_place_of_the_one_that_a_rule_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_of_an_administrator_holds_whatever_the_user_s_rules_say() {
+async fn an_administrators_rule_overrides_the_users_rules() {
     let required = policy::PrefixRule {
         pattern: vec![vec!["touch".to_owned()]],
         decision: policy::RuleDecision::Forbidden,
@@ -120,7 +120,7 @@ async fn a_rewritten_script_does_not_leave_the_sandbox_by_a_rule_that_an_approva
     }
 }
 
-/// Makes the workspace a repository, with a hook that runs a script of the project, as most do.
+/// Makes the workspace a repository with a hook that runs a script of the project.
 fn repository(stage: &Stage, mark: &Path) {
     let git = |words: &[&str]| {
         let made =
@@ -150,7 +150,7 @@ async fn a_hook_that_runs_files_of_the_project_does_not_leave_the_sandbox_by_a_r
     stage.exec("git commit --allow-empty -m x").await;
     assert_eq!(ran_sandboxed(&stage), [true]);
     assert!(!mark.exists(), "the script of the project ran without a sandbox");
-    // Without the hook, the rule holds.
+    // Without the hook, the rule applies.
     std::fs::remove_file(stage.path(".git/hooks/pre-commit")).expect("removed");
     let text = stage.exec("git commit --allow-empty -m x").await;
     assert_eq!(ran_sandboxed(&stage), [true, false], "{text}");
@@ -171,7 +171,7 @@ async fn settings_of_the_user_that_commands_can_write_do_not_leave_the_sandbox_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_for_the_session_does_not_count_for_what_the_project_says_later() {
+async fn a_session_approval_does_not_cover_later_project_files() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let commit = "git commit --allow-empty -m x";
     for (script, expected) in [("make x", 2), ("sh run.sh", 2), ("touch y", 1), (commit, 2)] {

@@ -1,4 +1,4 @@
-//! The user's profile: read by login shells, unless it is known what comes of it.
+//! The user's profile: read by login shells, unless its effect is cached.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::stage::{Answer, PATIENCE, Stage};
 
-/// Commands run in a login shell of the user's, whose profile leaves a mark each time it is read.
+/// Commands run in the user's login shell, whose profile leaves a mark each time it is read.
 fn stage(sandbox: &str, profile: &str) -> Stage {
     let stage = Stage::asking(AskForApproval::Never, json!({"type": sandbox}), |_| Answer::Decline);
     let stage = stage.with_options(|options| {
@@ -34,7 +34,7 @@ async fn run(stage: &Stage, script: &str) -> String {
     text.split_once("Output:\n").map_or(text.clone(), |(_, output)| output.to_owned())
 }
 
-/// Runs it again until the profile is no longer read for it. Every time the same must come of it.
+/// Runs the script until the profile is no longer read. The output must stay the same.
 async fn until_unread(stage: &Stage, script: &str, expected: &str) {
     let again = async {
         loop {
@@ -50,7 +50,7 @@ async fn until_unread(stage: &Stage, script: &str, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_profile_comes_to_is_found_out_once() {
+async fn the_effect_of_a_profile_is_cached() {
     let profile =
         "export GREETING='hello  there' PATH=/opt/own:$PATH; unset -v GONE\nuse() { echo \"used $1\n\"; }\n";
     let stage = stage("dangerFullAccess", profile).with_options(|options| {
@@ -60,24 +60,24 @@ async fn what_a_profile_comes_to_is_found_out_once() {
     let expected =
         "hello  there /opt/own gone /bin/bash\nused it\n\n/bin/bash: line 1: nowhere: command not found\n";
     until_unread(&stage, script, expected).await;
-    // A terminal of the model's has the variables of its own on top.
+    // A terminal of the model adds its own variables.
     let (text, _) = stage.call("exec_command", json!({"cmd": "use it; echo $GREETING $TERM $PAGER"})).await;
     assert!(text.ends_with("Output:\nused it\n\nhello there dumb cat\n"), "{text}");
     let before = marks(&stage);
-    // In another folder, in another shell and at a terminal nothing is taken for granted.
+    // In another folder, in another shell and in a terminal nothing is cached.
     fs::create_dir(stage.path("sub")).expect("made");
     for arguments in [json!({"cmd": "use it", "workdir": "sub"}), json!({"cmd": "use it", "tty": true})] {
         let (text, _) = stage.call("exec_command", arguments).await;
         assert!(text.contains("used it"), "{text}");
     }
     assert_eq!(marks(&stage), before + 2);
-    // The command is shown and decided about as the model gave it.
+    // The command is shown and decided in the model's form.
     let shown = serde_json::to_value(stage.proposals().remove(3).item).expect("plain data");
     assert!(shown["command"].as_str().expect("a line").starts_with("/bin/bash -lc "), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_profile_is_read_at_once() {
+async fn a_changed_profile_is_read_at_once() {
     let stage = stage("dangerFullAccess", "export LEVEL=1\n");
     until_unread(&stage, "echo $LEVEL", "1\n").await;
     write_profile(&stage, "export LEVEL=22\n");
@@ -93,7 +93,7 @@ async fn a_sandbox_changes_nothing_about_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_that_does_more_is_always_read() {
+async fn a_profile_with_other_effects_is_always_read() {
     for profile in [
         "export ROLL=$RANDOM$RANDOM",
         "shopt -s extglob",
@@ -108,7 +108,7 @@ async fn a_profile_that_does_more_is_always_read() {
         "sleep 0.2; false; exit 1",
     ] {
         let stage = stage("dangerFullAccess", profile);
-        // By far enough for whatever is found out.
+        // Enough runs for the search to finish.
         for _ in 0..4 {
             run(&stage, "echo hi; :").await;
             stage.bench.profile_settled().await;

@@ -1,4 +1,4 @@
-//! Yes, no and interrupts at random moments: nothing runs without a yes, and every item that must be ended is.
+//! Approvals, rejections and interrupts at random moments: nothing runs without approval, and every open item is ended.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,26 +15,26 @@ use crate::stage::Stage;
 
 const ROUNDS: u64 = 100;
 
-/// As the engine is: asked, it waits for somebody; interrupted, it gives up what was asked and lets the rest be.
+/// Behaves like the engine: waits for answers, and withdraws questions on an interrupt.
 #[derive(Debug, Default)]
 struct Table {
     waiting: Mutex<Option<oneshot::Sender<ProposalDecision>>>,
     asked: tokio::sync::Notify,
     interrupted: AtomicBool,
-    /// Begun without an end that the engine has told.
+    /// Started, and the engine has sent no end.
     begun: AtomicBool,
     ended: AtomicUsize,
 }
 
 impl Sink for Table {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
     fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
         let mut waiting = self.waiting.lock().expect("nobody panics here");
         if self.interrupted.load(Ordering::SeqCst) {
-            // It knows that what was begun will not go on, and says so itself.
+            // The engine knows that the operation will not continue, and ends it itself.
             self.begun.store(false, Ordering::SeqCst);
             return Box::pin(std::future::ready(ProposalDecision::declined()));
         }
@@ -49,7 +49,7 @@ impl Sink for Table {
         Box::pin(async move { wait.await.unwrap_or(ProposalDecision::declined()) })
     }
 
-    fn tell_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -60,7 +60,7 @@ impl Sink for Table {
 }
 
 impl Table {
-    /// Whether somebody was still waiting for it.
+    /// Whether the question was still open.
     fn answer(&self, decided: ProposalDecision) -> bool {
         let mut waiting = self.waiting.lock().expect("nobody panics here");
         let Some(answer) = waiting.take() else { return false };
@@ -138,7 +138,7 @@ async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
     let (before, after) = (Duration::from_micros(dice.roll(30_000)), Duration::from_micros(dice.roll(5_000)));
     let mut accepted = false;
     match action {
-        // An interrupt at any time, whether or not anybody was asked.
+        // An interrupt at any time, with or without a question.
         0 => tokio::time::sleep(before).await,
         1 => {
             asked_or_over(&table, &mut call).await;
@@ -169,7 +169,8 @@ async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
 
 type Call = tokio::task::JoinHandle<engine::ToolOutcome>;
 
-/// A command that the sandbox stopped too late to be tried again is not asked about.
+/// Returns when a question is open or the call has ended: a command that the sandbox stopped too late is not asked
+/// about.
 async fn asked_or_over(table: &Table, call: &mut Call) {
     tokio::select! {
         () = table.asked.notified() => {}
@@ -179,13 +180,13 @@ async fn asked_or_over(table: &Table, call: &mut Call) {
 
 async fn until_over(call: &mut Call) {
     if !call.is_finished() {
-        // Cancelled or not, it is over.
+        // Cancelled or finished.
         let _ = call.await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_runs_without_a_yes() {
+async fn nothing_runs_without_approval() {
     let all: Vec<_> =
         cases().into_iter().zip(1..).map(|(case, seed)| tokio::spawn(one_case(case, seed))).collect();
     assert_eq!(all.len(), 12);

@@ -1,4 +1,4 @@
-//! JavaScript in a real Node, under a real sandbox: kernels that keep their state, and kernels that misbehave.
+//! JavaScript in a real Node.js in a real sandbox: kernels that keep their state, and kernels that misbehave.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ async fn run(stage: &Stage, tool: &str, input: &str) -> ToolOutcome {
     tokio::time::timeout(PATIENCE, stage.call_as("call_1", tool, payload)).await.expect("it returns")
 }
 
-/// All texts of an output, one after the other.
+/// All texts of an output, joined.
 fn texts(outcome: &ToolOutcome) -> String {
     match &outcome.output {
         FunctionCallOutputBody::Text(text) => text.clone(),
@@ -112,7 +112,7 @@ async fn the_sandbox_is_that_of_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_walls_mean_another_kernel() {
+async fn another_sandbox_means_another_kernel() {
     let mut stage = sandboxed();
     repl(&stage, "globalThis.kept = 1").await;
     assert_eq!(repl(&stage, "console.log(kept)").await.0, "1");
@@ -155,7 +155,7 @@ async fn time_runs_out_and_the_next_cell_has_a_fresh_kernel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_kernel_forks_ends_with_it() {
+async fn child_processes_end_with_their_kernel() {
     let stage = sandboxed();
     let seconds = unique_seconds();
     let fork = format!(
@@ -166,7 +166,7 @@ async fn what_a_kernel_forks_ends_with_it() {
     until_there(&seconds).await;
     stage.bench.clear_terminals().await;
     until_gone(&seconds).await;
-    // An interrupted call takes its kernel along.
+    // An interrupted call ends its kernel.
     let seconds = unique_seconds();
     let hang = format!(
         "const cp = await import('node:child_process'); cp.spawn('sleep', ['{seconds}']); await new Promise(() => {{}})"
@@ -178,18 +178,18 @@ async fn what_a_kernel_forks_ends_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn floods_are_cut_and_garbage_is_no_protocol() {
+async fn floods_are_cut_and_forged_messages_are_refused() {
     let stage = sandboxed();
     let (text, success) = repl(&stage, "for (let i = 0; i < 500; i++) console.log('x'.repeat(10000))").await;
     assert!(success && text.len() < 60_000, "{} bytes", text.len());
-    // Written past the protocol: without an end, and like a message without a mark.
+    // Written outside the protocol: without a line break, and like a message without a mark.
     let raw = "const {stdout} = await import('node:process');\n\
         stdout.write('{\"kind\":\"done\",\"failed\":false,\"text\":\"\"}\\n');\n\
         for (let i = 0; i < 200; i++) await new Promise((r) => stdout.write('y'.repeat(100000), r));\n\
         console.log('\\nend')";
     let (text, success) = repl(&stage, raw).await;
     assert!(success && text.contains("end") && text.len() < 60_000, "{} bytes: {}", text.len(), &text[..200]);
-    // A kernel that is told nonsense by its own script is ended, and the next one is whole.
+    // A kernel whose script forges messages is ended, and the next one works.
     let forged = "const {argv, stdout: pipe} = await import('node:process');\n\
         await new Promise((r) => pipe.write('\\n' + argv[1] + 'garbage\\n', r)); await new Promise(() => {})";
     let (text, success) = repl(&stage, forged).await;
@@ -231,7 +231,7 @@ async fn scripts_call_tools_and_give_their_output_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_goes_on_and_is_waited_for_or_ended() {
+async fn a_running_script_is_awaited_or_ended() {
     let stage = sandboxed();
     let code = "// @exec: {\"yield_time_ms\": 60000}\ntext('first'); yield_control(); text('second')";
     let text = texts(&run(&stage, "exec", code).await);
@@ -245,7 +245,7 @@ async fn a_script_goes_on_and_is_waited_for_or_ended() {
     assert!(text.starts_with("Script running with cell ID 2\n"), "{text}");
     let text = texts(&run(&stage, "wait", "{\"cell_id\": \"2\", \"terminate\": true}").await);
     assert!(text.starts_with("Script terminated\n"), "{text}");
-    // An endless loop does not hold up the call, and can be ended.
+    // An endless loop does not block the call, and can be ended.
     let text = texts(&run(&stage, "exec", "// @exec: {\"yield_time_ms\": 500}\nwhile (true) {}").await);
     assert!(text.starts_with("Script running with cell ID 3\n"), "{text}");
     stage.bench.clear_terminals().await;
@@ -265,7 +265,7 @@ async fn calls_of_a_script_stay_in_the_environment_that_it_began_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_node_a_script_says_so() {
+async fn without_node_a_script_fails_with_advice() {
     let stage = sandboxed().with_options(|options| options.node = None);
     let (text, success) = repl(&stage, "1").await;
     assert!(!success && text.starts_with("there is no `node` on this machine"), "{text}");

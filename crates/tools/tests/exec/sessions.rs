@@ -1,4 +1,4 @@
-//! `exec_command` and `write_stdin`: what the model reads, and what clients see.
+//! `exec_command` and `write_stdin`: results for the model, and items for clients.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::stage::{
     until_there,
 };
 
-/// The text with what differs from run to run replaced.
+/// The text with run-specific parts replaced.
 fn shape(text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for line in &mut lines {
@@ -90,7 +90,7 @@ async fn no_output_is_null() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_output_is_shown_as_it_comes() {
+async fn slow_output_is_shown_as_it_arrives() {
     let stage = Stage::new();
     let text = stage.exec("for i in 1 2 3; do sleep 0.1; echo $i; done").await;
     assert_eq!(output(&text), "1\n2\n3\n");
@@ -161,7 +161,7 @@ async fn a_command_without_a_terminal_has_no_input() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_terminal_hears_control_c() {
+async fn an_interrupted_terminal_gets_control_c() {
     let stage = Stage::new();
     let cmd = format!("sleep {}", unique_seconds());
     let started = stage.call("exec_command", json!({"cmd": cmd, "tty": true, "yield_time_ms": 250})).await.0;
@@ -171,13 +171,13 @@ async fn an_interrupted_terminal_hears_control_c() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_is_told_between_what_it_saw_and_the_end() {
+async fn a_poll_is_notified_between_its_output_and_the_end() {
     let stage = Stage::new();
     let go = stage.path("go");
     let cmd = format!("until [ -e {} ]; do sleep 0.01; done; echo late", go.display());
     let started = stage.call("exec_command", json!({"cmd": cmd, "yield_time_ms": 250})).await.0;
     let look = stage.start("write_stdin", &json!({"session_id": session_id(&started)}));
-    // Joined in this order, the look has begun when the command may end.
+    // Polled in this order, the call is waiting when the command may end.
     let (look, ()) = tokio::join!(look, async { std::fs::write(go, "").expect("written") });
     assert_eq!(output(&text(&look)), "late\n");
     let heard = stage.heard();
@@ -189,7 +189,7 @@ async fn a_look_is_told_between_what_it_saw_and_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_runs_on_ends_later_with_its_item() {
+async fn a_command_in_the_background_ends_later_with_its_item() {
     let stage = Stage::new();
     let go = stage.path("go");
     let cmd = format!("echo early; until [ -e {} ]; do sleep 0.01; done; echo late; exit 4", go.display());
@@ -202,7 +202,7 @@ async fn what_runs_on_ends_later_with_its_item() {
     let ended = &stage.ended()[0];
     assert_eq!((&ended["exitCode"], &ended["status"]), (&json!(4), &json!("failed")));
     assert_eq!(ended["aggregatedOutput"], "early\nlate\n");
-    // Its last words wait for the model to ask.
+    // The last output waits until the model reads it.
     let polled = stage.call("write_stdin", json!({"session_id": id})).await.0;
     assert!(polled.contains("\nProcess exited with code 4\n"), "{polled}");
     assert_eq!(output(&polled), "late\n");
@@ -232,7 +232,7 @@ async fn terminals_end_with_a_stopped_call_or_with_their_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clearing_ends_a_whole_tree_and_tells_of_every_item() {
+async fn clearing_ends_all_processes_and_every_item() {
     let stage = Stage::new();
     let all: Vec<_> = (0..3).map(|_| unique_seconds()).collect();
     for seconds in &all {
@@ -274,7 +274,7 @@ async fn the_sixty_fifth_terminal_ends_the_one_used_longest_ago() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_start_says_so_and_ends_its_item() {
+async fn a_failed_start_is_reported_and_ends_its_item() {
     let stage = Stage::new();
     let (text, success) =
         stage.call("exec_command", json!({"cmd": "true", "shell": "/nonexistent/sh"})).await;
@@ -290,7 +290,7 @@ async fn what_cannot_start_says_so_and_ends_its_item() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn places_that_are_none_are_refused_before_anything_is_shown() {
+async fn missing_folders_are_refused_before_anything_is_shown() {
     let stage = Stage::new();
     for workdir in ["nowhere", "\0", &"x".repeat(5_000)] {
         let (text, success) = stage.call("exec_command", json!({"cmd": "true", "workdir": workdir})).await;
@@ -313,7 +313,7 @@ async fn a_command_runs_where_it_says_with_the_environment_of_its_thread() {
         assert_eq!(value(name), Some(expected), "{name}");
     }
     assert_eq!(value("PATH"), Some("/usr/local/bin:/usr/bin:/bin"));
-    // Variables of the server itself are not passed on.
+    // The server's own variables are not passed on.
     let own = [
         "PATH",
         "HOME",
@@ -334,7 +334,7 @@ async fn a_command_runs_where_it_says_with_the_environment_of_its_thread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_are_no_text_are_replaced() {
+async fn invalid_utf_8_is_replaced() {
     let stage = Stage::new();
     let script = r"printf 'a\377b'; sleep 0.3; printf '\303'; sleep 0.1; printf '\244\n\342\202'";
     let text = stage.exec(script).await;
@@ -355,7 +355,7 @@ async fn login_shells_can_be_switched_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn single_bytes_are_told_together() {
+async fn single_bytes_are_sent_together() {
     let stage = Stage::new();
     stage.exec("sleep 0.2; i=0; while [ $i -lt 3000 ]; do printf x; i=$((i+1)); done").await;
     let deltas = stage.deltas();

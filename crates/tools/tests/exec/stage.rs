@@ -1,4 +1,4 @@
-//! A thread in small: it decides proposals by a script, remembers what was agreed, and keeps all it heard in order.
+//! A small thread: it decides proposals by a script, remembers approvals, and records all events in order.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-/// Far more than anything here takes.
+/// A timeout that nothing here reaches.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client's answer.
@@ -44,8 +44,8 @@ pub(crate) enum Heard {
 
 pub(crate) struct Listener {
     client: Box<Client>,
-    /// Where rules are saved that the client agrees to, before its answer reaches the tool. Terminals keep their listener,
-    /// and end with their bench.
+    /// Saves rules that the client approves, before its answer reaches the tool. Weak, because terminals hold this sink
+    /// and end with the bench.
     bench: Mutex<Weak<Bench>>,
     agreed: Mutex<HashSet<String>>,
     heard: Mutex<Vec<Heard>>,
@@ -103,7 +103,7 @@ impl Stage {
         self
     }
 
-    /// In an environment that is reached through this command.
+    /// Uses an environment that is reached through this command.
     pub(crate) fn behind(mut self, id: &str, prefix: &[&str]) -> Self {
         self.go_to(id, prefix);
         self
@@ -127,7 +127,7 @@ impl Stage {
         std::fs::write(self.path("home/rules/default.rules"), text).expect("written");
     }
 
-    /// Writes a program that can be run.
+    /// Writes an executable program.
     pub(crate) fn program(&self, name: &str, script: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, script).expect("written");
@@ -135,7 +135,7 @@ impl Stage {
         path.display().to_string()
     }
 
-    /// Happens right after the next thing was decided.
+    /// Runs right after the next decision.
     pub(crate) fn meddle(&self, meddle: impl FnOnce() + Send + 'static) {
         *self.listener.meddle.lock().expect("nobody panics here") = Some(Box::new(meddle));
     }
@@ -217,7 +217,7 @@ impl Stage {
         self.told().into_iter().filter_map(delta).collect()
     }
 
-    /// Waits until what was heard satisfies this.
+    /// Waits until this holds.
     pub(crate) async fn until(&self, holds: impl Fn(&Self) -> bool) {
         let waiting = async {
             loop {
@@ -273,7 +273,7 @@ impl Listener {
 }
 
 impl Sink for Listener {
-    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         self.hear(Heard::Told(Box::new(notification)));
         Box::pin(std::future::ready(()))
     }
@@ -287,7 +287,7 @@ impl Sink for Listener {
         Box::pin(std::future::ready(decided))
     }
 
-    /// Answers a call that a script makes with what was called.
+    /// Answers a nested call with its name and arguments.
     fn call_tool(&self, call: ToolCall, began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let ToolPayload::Function { arguments } = &call.payload else { panic!("JSON") };
         let arguments: Value = serde_json::from_str(arguments).expect("JSON");
@@ -296,8 +296,8 @@ impl Sink for Listener {
         Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
 
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.tell(notification)
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.notify(notification)
     }
 
     fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()> {
@@ -311,7 +311,7 @@ pub(crate) fn text(outcome: &ToolOutcome) -> String {
     text.clone()
 }
 
-/// The id in a result that says a command still runs.
+/// The session id in the result of a running command.
 pub(crate) fn session_id(text: &str) -> u32 {
     let line = text.lines().find_map(|line| line.strip_prefix("Process running with session ID "));
     line.unwrap_or_else(|| panic!("it runs: {text}")).parse().expect("a number")
@@ -350,13 +350,13 @@ fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: &str) -> Step {
     }
 }
 
-/// A number of seconds that only one command of all tests sleeps, to find it by.
+/// A number of seconds that no other test's command sleeps, to find the process by.
 pub(crate) fn unique_seconds() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     format!("1000.{}{:03}", std::process::id(), NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
 }
 
-/// How many processes have this as one of their arguments.
+/// The number of processes with this argument.
 pub(crate) fn count_processes(argument: &str) -> usize {
     let entries = std::fs::read_dir("/proc").expect("there is /proc").flatten();
     let has_it = |path: PathBuf| {
@@ -366,7 +366,7 @@ pub(crate) fn count_processes(argument: &str) -> usize {
     entries.filter(|entry| has_it(entry.path())).count()
 }
 
-/// Waits until no process has this as one of its arguments.
+/// Waits until no process has this argument.
 pub(crate) async fn until_gone(argument: &str) {
     let gone = async {
         while count_processes(argument) > 0 {
@@ -376,7 +376,7 @@ pub(crate) async fn until_gone(argument: &str) {
     tokio::time::timeout(PATIENCE, gone).await.expect("it is gone soon");
 }
 
-/// Waits until a process has this as one of its arguments.
+/// Waits until a process has this argument.
 pub(crate) async fn until_there(argument: &str) {
     let there = async {
         while count_processes(argument) == 0 {

@@ -1,4 +1,4 @@
-//! Files that a shell runs first, written from inside the sandbox, do not run outside of it.
+//! Files that a shell runs first, written from inside the sandbox, do not run outside it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::stage::{Answer, Stage, output};
 
-/// A thread that works in its user's home, where everything a shell could run first leaves a trace outside.
+/// A thread that works in its user's home, where every start file leaves a trace outside.
 fn at_home(shell: &str) -> (Stage, TempDir) {
     let outside = tempfile::tempdir().expect("a folder");
     let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true});
@@ -30,7 +30,7 @@ fn at_home(shell: &str) -> (Stage, TempDir) {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_command_runs_no_start_files_that_the_model_could_have_written() {
+async fn an_approved_command_runs_no_start_files_that_the_model_could_have_written() {
     for shell in ["/bin/bash", "/bin/sh"] {
         let (stage, outside) = at_home(shell);
         let calls = [
@@ -70,7 +70,7 @@ async fn start_files_that_nothing_sandboxed_can_write_run_as_ever() {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_command_obeys_no_settings_that_the_model_could_have_written() {
+async fn an_approved_command_ignores_settings_that_the_model_could_have_written() {
     let (stage, outside) = at_home("/bin/bash");
     let (trace, private) = (outside.path().join("trace"), outside.path().join("outputs/thread"));
     let stage = stage.with_options(|options| options.outputs = Some(private));

@@ -1,4 +1,4 @@
-//! A yes is a yes to exactly what was shown: what takes its place before it runs is asked about again.
+//! An approval covers exactly what was shown: a change before the start is asked about again.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,7 +16,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("made executable");
 }
 
-/// A client that says yes, upon which somebody changes things, and then says `second`.
+/// A client that approves, upon which files change, and then answers `second`.
 fn meddling(meddle: impl Fn(&Path) + Send + Sync + 'static, second: Answer) -> (Stage, Arc<AtomicUsize>) {
     let (asked, place) = (Arc::new(AtomicUsize::new(0)), Arc::new(std::sync::OnceLock::<PathBuf>::new()));
     let (count, folder) = (asked.clone(), place.clone());
@@ -74,7 +74,7 @@ fn cases() -> Vec<(&'static str, Value, Meddle, &'static str, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_swapped_is_asked_about_and_a_no_runs_nothing() {
+async fn a_swapped_file_is_asked_about_and_a_rejection_runs_nothing() {
     for (tool, arguments, meddle, reason, _) in cases() {
         let (stage, asked) = meddling(meddle, Answer::Decline);
         prepare(&stage);
@@ -91,7 +91,7 @@ async fn what_was_swapped_is_asked_about_and_a_no_runs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_yes_runs_what_is_there_now() {
+async fn a_second_approval_runs_the_new_content() {
     for (tool, arguments, meddle, _, trace) in cases() {
         let (stage, asked) = meddling(meddle, Answer::Accept);
         prepare(&stage);
@@ -102,7 +102,7 @@ async fn a_second_yes_runs_what_is_there_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_for_the_session_is_not_for_what_takes_its_place() {
+async fn a_session_approval_does_not_cover_a_swapped_file() {
     let (stage, asked) = meddling(|_| {}, Answer::ForSession);
     prepare(&stage);
     stage.exec("./run.sh").await;
@@ -127,11 +127,11 @@ async fn a_folder_that_goes_away_ends_the_item() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_needed_no_question_is_asked_about_once_it_was_swapped() {
+async fn a_swapped_file_is_asked_about_even_without_a_first_question() {
     for (approval, answer, expected) in [
         (AskForApproval::OnFailure, Answer::Decline, vec![]),
         (AskForApproval::OnRequest, Answer::Accept, vec!["swapped"]),
-        // Nobody may be asked, and the policy lets anything run.
+        // No question is allowed, and the policy allows everything.
         (AskForApproval::Never, Answer::Decline, vec!["swapped"]),
     ] {
         let stage =

@@ -1,4 +1,4 @@
-//! Commands that write without end. Apart from the other tests, whose memory would be counted as well.
+//! Commands that write without end. Separate from other tests, whose memory would be counted too.
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
@@ -19,7 +19,7 @@ fn memory() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
-/// The result of the work, and the most memory that was used meanwhile.
+/// The result of the work, and the peak memory use.
 async fn most_memory<T>(work: impl Future<Output = T>) -> (T, u64) {
     let mut most = 0;
     let mut often = tokio::time::interval(Duration::from_millis(2));
@@ -33,7 +33,7 @@ async fn most_memory<T>(work: impl Future<Output = T>) -> (T, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_megabytes_are_little_for_everybody() {
+async fn a_hundred_megabytes_of_output_need_little_memory() {
     for (tool, key) in [("exec_command", "cmd"), ("shell_command", "command")] {
         let stage = Stage::new();
         stage.call(tool, json!({key: "true"})).await;

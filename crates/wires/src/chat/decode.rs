@@ -1,4 +1,4 @@
-//! The chunks of a chat completion as Responses events.
+//! Decodes the chunks of a chat completion to Responses events.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,23 +24,23 @@ use crate::{Capabilities, ReasoningReturn, Wire, failure};
 pub(crate) struct ChatDecoder {
     provider: String,
     request: Arc<RequestBody>,
-    /// The most the answer may have, in tokens, where the request says.
+    /// Limit of the answer in tokens, if the request has one.
     max_tokens: Option<u32>,
     targets: Targets,
     response_id: String,
-    /// Items begun so far; part of their ids.
+    /// Items so far; part of their ids.
     items: usize,
     active: ActiveItem,
     calls: Vec<PartialCall>,
     wants: ReasoningReturn,
-    /// Reasoning that the provider wants back with this message.
+    /// Reasoning to be sent back with this message.
     returned: Map<String, Value>,
     usage: Option<TokenUsageBreakdown>,
     finish: Option<String>,
     bytes: usize,
     /// Bytes of text, reasoning and arguments, for a server that does not count tokens.
     written: usize,
-    /// Set where calls are looked for in the text.
+    /// Set if calls are found in the text.
     text_calls: Option<TextCalls>,
     is_over: bool,
 }
@@ -59,7 +59,7 @@ enum ActiveItem {
     },
 }
 
-/// A chunk of text and nothing else. What does not fit is read field by field.
+/// A chunk with text only. Others are parsed field by field.
 #[derive(Deserialize)]
 struct PlainChunk<'a> {
     #[serde(borrow)]
@@ -145,12 +145,12 @@ impl ChatDecoder {
         }
         for usage in [&chunk["usage"], &chunk["x_groq"]["usage"]] {
             if let Some(usage) = read_usage(usage) {
-                // Counts are of the whole response, however often they come.
+                // Each count is of the whole response.
                 self.usage = Some(usage);
             }
         }
         let Some(choice) = chunk["choices"].get(0) else { return };
-        // Some servers send whole messages, or the last one again as such.
+        // Some servers send whole messages, or repeat the last one.
         let delta = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         if self.finish.is_none() {
             self.on_delta(delta, out);
@@ -160,7 +160,7 @@ impl ChatDecoder {
         }
     }
 
-    /// The text of a chunk that has nothing else to say, which is nearly every one: read without building a tree.
+    /// The text of a chunk with text only, which is nearly every one: parsed without building a tree.
     fn plain_text<'a>(&self, data: &'a str) -> Option<Cow<'a, str>> {
         if self.response_id.is_empty() || self.finish.is_some() {
             return None;
@@ -172,7 +172,7 @@ impl ChatDecoder {
             .then_some(choice.delta.content)
     }
 
-    /// The stream is over, cleanly or not.
+    /// The end of the stream, clean or not.
     pub(crate) fn close(&mut self, failure: Option<ModelFailure>, out: &mut Vec<StreamEvent>) {
         if self.is_over {
             return;
@@ -191,12 +191,12 @@ impl ChatDecoder {
                 return out.push(StreamEvent::Completed { response_id: self.shown_id(), usage: Some(usage) });
             }
         };
-        // Text that came until then is paid for.
+        // The text so far is paid for.
         let spent = self.usage.take();
         self.fail(ModelFailure { spent, ..failure }, out);
     }
 
-    /// Some proxies leave the finish reason out and say only that nothing more comes: text, or calls that are whole.
+    /// Some proxies leave out the finish reason: accepts text, or complete calls.
     fn is_whole(&self) -> bool {
         let has_answer = matches!(self.active, ActiveItem::Text { .. }) || !self.calls.is_empty();
         has_answer && self.calls.iter().all(|call| !call.name.is_empty() && is_complete(&call.arguments))
@@ -209,7 +209,7 @@ impl ChatDecoder {
     }
 
     fn on_delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
-        // Either name, never both: some servers send the same text under two.
+        // Either name, never both: some servers send the same text twice.
         let reasoning = delta[REASONING_CONTENT].as_str().or_else(|| delta["reasoning"].as_str());
         if let Some(text) = reasoning {
             if self.wants == ReasoningReturn::ReasoningContent && !text.is_empty() {
@@ -237,7 +237,7 @@ impl ChatDecoder {
         }
     }
 
-    /// A piece of `content` where that is an array.
+    /// A part of `content`, if that is an array.
     fn on_chunk(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) {
         match chunk["type"].as_str() {
             Some("thinking") => {
@@ -254,7 +254,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Text of the model, which may hold calls.
+    /// The model's text, which may contain calls.
     fn on_said(&mut self, text: &str, out: &mut Vec<StreamEvent>) {
         let Some(reader) = &mut self.text_calls else { return self.on_text(text, out) };
         let pieces = reader.push(text);
@@ -308,7 +308,7 @@ impl ChatDecoder {
         out.push(StreamEvent::ReasoningTextDelta { content_index: 0, delta: text.to_owned() });
     }
 
-    /// Calls are put together here and given out with the end: until then a later chunk may still add to any of them.
+    /// Calls are assembled and returned at the end: until then a later chunk may add to any of them.
     fn on_call(&mut self, delta: &Value) {
         let function = &delta["function"];
         let (index, id) = (delta["index"].as_u64(), delta["id"].as_str().unwrap_or_default());
@@ -343,7 +343,7 @@ impl ChatDecoder {
         }
     }
 
-    /// The call a chunk belongs to; one past the last for a new one.
+    /// The index of the chunk's call; one past the last for a new one.
     fn place_of(&self, index: Option<u64>, id: &str) -> usize {
         let same_id = |call: &PartialCall| id.is_empty() || call.id.is_empty() || call.id == id;
         let found = match index {
@@ -365,7 +365,7 @@ impl ChatDecoder {
         self.close_active(out);
         let is_cut = matches!(reason, "length" | "max_tokens" | "content_filter" | "error");
         let calls = std::mem::take(&mut self.calls);
-        // A call that was cut off must not run; one without a name cannot.
+        // An incomplete call must not run; one without a name cannot.
         let calls = calls.into_iter().filter(|call| !is_cut && !call.name.is_empty());
         let mut calls = Vec::from_iter(calls);
         let taken = taken_ids(&self.request);
@@ -384,7 +384,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Reasoning that has to go back with this message, as an item of its own before the calls.
+    /// Reasoning to be sent back with this message, as a separate item before the calls.
     fn give_returned(&mut self, calls: &[PartialCall], out: &mut Vec<StreamEvent>) {
         let extras = calls.iter().filter_map(|call| Some((call.id.clone(), call.extra.clone()?)));
         let extras = Map::from_iter(extras);
@@ -397,7 +397,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Of no data where nothing has to go back: it still says whose reasoning this is, and nobody else takes it.
+    /// Without data if nothing has to be sent back: it still marks the provider of this reasoning.
     fn take_blob(&mut self) -> String {
         let data = Value::Object(std::mem::take(&mut self.returned));
         let (provider, model) = (self.provider.clone(), self.request.model.clone());
@@ -427,7 +427,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Deltas of one detail (same type and index) are one detail when they go back.
+    /// Deltas of one detail (same type and index) are sent back as one.
     fn add_detail(&mut self, detail: &Value) {
         let text = match detail["type"].as_str() {
             Some("reasoning.text") => "text",
@@ -451,7 +451,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Pieces of one thought are one chunk when they go back.
+    /// Pieces of one thought are sent back as one chunk.
     fn extend_thinking(&mut self, text: &str) {
         let Some(Value::Array(chunks)) = self.returned.get_mut(THINKING) else {
             let chunk = json!({ "type": "thinking", "thinking": [{ "type": "text", "text": text }] });
@@ -468,7 +468,7 @@ impl ChatDecoder {
         format!("{kind}_{}_{}", self.shown_id(), self.items)
     }
 
-    /// The server's id; without one, a name that is the same for the same request.
+    /// The server's id; without one, a deterministic one.
     fn shown_id(&self) -> String {
         if !self.response_id.is_empty() {
             return self.response_id.clone();

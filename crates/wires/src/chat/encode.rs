@@ -1,4 +1,4 @@
-//! A Responses request as the body of `POST /chat/completions`.
+//! Encodes a Responses request as the body of `POST /chat/completions`.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct ChatHistory {
     system: String,
     style: ChatStyle,
     transcript: Transcript<ChatWriter>,
-    /// The messages that the writer has finished.
+    /// Completed messages.
     written: SharedBytes,
 }
 
@@ -34,7 +34,7 @@ impl ChatEncoder {
         self.kept.as_ref().map_or(0, |kept| kept.written.len())
     }
 
-    /// The body, and what the names of its tools stand for. The error names what cannot be expressed.
+    /// The body, and the tools of its names. The error names what cannot be expressed.
     pub(crate) fn encode(
         &mut self,
         request: &RequestBody,
@@ -81,7 +81,7 @@ impl ChatEncoder {
         Ok((parts.collect(), targets))
     }
 
-    /// The bytes written before, if this request repeats them.
+    /// The bytes encoded before, if this request repeats them.
     fn kept_for(
         &mut self,
         system: String,
@@ -136,7 +136,7 @@ fn options(
     }
 }
 
-/// The three that every server of this wire knows.
+/// The three that every server of this wire supports.
 fn effort_name(effort: &ReasoningEffort) -> Option<&'static str> {
     match effort {
         ReasoningEffort::None => None,
@@ -146,7 +146,7 @@ fn effort_name(effort: &ReasoningEffort) -> Option<&'static str> {
     }
 }
 
-/// All that decides how a piece is written.
+/// Everything that affects how a piece is encoded.
 #[derive(Debug, Clone, PartialEq)]
 struct ChatStyle {
     provider: String,
@@ -183,14 +183,14 @@ impl Default for ChatStyle {
     }
 }
 
-/// Finished messages as bytes, and the one that may still grow.
+/// Completed messages as bytes, and the one that may still grow.
 #[derive(Debug, Default)]
 struct ChatWriter {
     bytes: Vec<u8>,
-    /// Others were handed over before these.
+    /// Earlier messages were flushed already.
     goes_on: bool,
     open: Open,
-    /// Of tool outputs; they follow once all outputs are there.
+    /// Of tool outputs; they follow when all outputs are there.
     images: Vec<ContentPart>,
     style: ChatStyle,
     problem: Option<&'static str>,
@@ -208,7 +208,7 @@ enum Open {
 struct Assistant {
     text: String,
     calls: Vec<HistoryCall>,
-    /// The reasoning of this message that has to go back.
+    /// The message's reasoning to be sent back.
     returned: Map<String, Value>,
 }
 
@@ -245,7 +245,7 @@ impl crate::order::MessageWriter for ChatWriter {
 }
 
 impl ChatWriter {
-    /// The messages that were finished since the last time.
+    /// The messages completed since the last call.
     fn hand_over(&mut self) -> Vec<u8> {
         self.goes_on |= !self.bytes.is_empty();
         std::mem::take(&mut self.bytes)
@@ -269,7 +269,7 @@ impl ChatWriter {
         self.open = Open::Assistant(assistant);
     }
 
-    /// Reasoning of another wire, provider or model is left out.
+    /// Leaves out reasoning of another wire, provider or model.
     fn reasoning(&mut self, text: &str) {
         let Some(blob) = Blob::read(text, Wire::Chat) else { return };
         let is_own = blob.provider == self.style.provider && blob.model == self.style.model;
@@ -317,7 +317,7 @@ impl ChatWriter {
     /// The messages of a request that ends here.
     fn finished(mut self) -> Self {
         self.flush_images();
-        // A server would take an answer at the end for one to be continued.
+        // A server would continue an assistant message at the end.
         if matches!(&self.open, Open::Assistant(assistant) if assistant.calls.is_empty()) {
             self.user(vec![ContentPart::Text("Continue.".to_owned())]);
         }
@@ -392,7 +392,7 @@ impl ChatWriter {
         }
         if !calls.is_empty() {
             if self.style.reasoning == ReasoningReturn::ExtraContent && extras.is_empty() {
-                // Calls that another model made have no signature, and newer Gemini models refuse calls without one.
+                // Calls of another model have no signature, and newer Gemini models refuse calls without one.
                 extras
                     .insert(calls[0].id.clone(), json!({ "google": { "thought_signature": NO_SIGNATURE } }));
             }
@@ -424,7 +424,7 @@ impl ChatWriter {
     }
 }
 
-/// Stands for a signature that was never there; documented for histories of other models.
+/// Google's documented placeholder for a missing signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) const REASONING_CONTENT: &str = "reasoning_content";

@@ -1,4 +1,4 @@
-//! The Chat wire: OpenAI-compatible chat completions, tolerant of what servers really send.
+//! The Chat wire: OpenAI-compatible chat completions, tolerant of servers' deviations.
 
 mod decode;
 mod encode;

@@ -44,7 +44,7 @@ impl TextCalls {
         pieces
     }
 
-    /// The text is over. A call without its end tag is taken if it is whole.
+    /// The end of the text. A complete call without its end tag is accepted.
     pub(super) fn finish(&mut self) -> Vec<TextPiece> {
         let held = std::mem::take(&mut self.held);
         match std::mem::replace(&mut self.in_call, false) {

@@ -171,7 +171,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// The stream is over without its last event.
+    /// The stream ended without its last event.
     pub(crate) fn close(&mut self, failure: Option<ModelFailure>, out: &mut Vec<StreamEvent>) {
         self.fail(failure.unwrap_or_else(|| ModelFailure::stream("stream closed before message_stop")), out);
     }

@@ -22,7 +22,7 @@ const FAMILIES: &[(u32, ModelFamily)] = &[
     (406, ModelFamily { thinking: Thinking::Adaptive, max_tokens: 32_000, json_schema: true }),
 ];
 
-/// A model nobody knows gets what newer ones take.
+/// An unknown model is treated like the newest ones.
 const UNKNOWN: ModelFamily =
     ModelFamily { thinking: Thinking::Adaptive, max_tokens: 32_000, json_schema: true };
 

@@ -40,7 +40,7 @@ pub(super) struct CacheMark {
 #[derive(Debug)]
 pub(super) struct MessagesWriter {
     pub(super) bytes: Vec<u8>,
-    /// Bytes before these: those that were handed over, and those of the writer this one goes on from.
+    /// The bytes before these: flushed ones, and those of the writer that this one continues.
     before: usize,
     open: Option<MessageRole>,
     /// No block of the open message is written yet.
@@ -126,7 +126,7 @@ impl MessagesWriter {
         }
     }
 
-    /// The bytes that were written since the last time. What is written next goes on behind them.
+    /// The bytes written since the last call. Later ones follow them.
     pub(super) fn hand_over(&mut self) -> Vec<u8> {
         (self.digest, self.digested) = (self.digest_here(), 0);
         self.before = self.len();

@@ -15,11 +15,11 @@ use super::write::WriteTarget;
 use super::{FileError, MAX_DEPTH, open_folder};
 use crate::within::StepCount;
 
-/// Copied at once between two steps.
+/// Copied between two steps.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// Copies what `source` names. A link is copied as a link. In a tree, pipes, sockets and devices are left out, and no link
-/// is followed: neither one of the source, nor one that stands where the copy goes.
+/// Copies `source`. A link is copied as a link. In a tree, pipes, sockets and devices are skipped, and no link is
+/// followed, neither in the source nor in the target.
 pub fn copy(
     source: &Path,
     destination: &Path,
@@ -64,7 +64,7 @@ fn copy_tree(source: &Path, destination: &Path, steps: &StepCount) -> Result<(),
     tree.folder(&from, &to, destination, 0)
 }
 
-/// The path as it would be once it exists: links of the part that exists are resolved.
+/// The path with resolved links, as far as it exists.
 fn resolved(path: &Path) -> Result<PathBuf, FileError> {
     let mut missing = Vec::new();
     let mut at = plain(path);
@@ -81,7 +81,7 @@ fn resolved(path: &Path) -> Result<PathBuf, FileError> {
     }
 }
 
-/// Without `.` and `..`, as far as names tell.
+/// Without `.` and `..`, as text.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -97,7 +97,7 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 struct TreeCopy<'a> {
-    /// The folder that is copied to, which must not turn up in the source.
+    /// The target folder, which must not be inside the source.
     root: Stat,
     steps: &'a StepCount,
 }
@@ -169,15 +169,15 @@ impl TreeCopy<'_> {
     }
 }
 
-/// `None` when it is no regular file any more.
+/// `None` if it is no longer a regular file.
 fn open_regular(folder: impl AsFd, name: &Path) -> Result<Option<File>, FileError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file: File = rustix::fs::openat(folder, name, flags, Mode::empty())?.into();
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// Copies content and mode to an entry of a folder. What is there is replaced whole, and so is a link that appears there
-/// meanwhile.
+/// Copies content and mode to an entry of a folder. An existing file is replaced as a whole, and so is a link that
+/// appears meanwhile.
 fn put(
     source: &File,
     folder: BorrowedFd<'_>,

@@ -9,7 +9,7 @@ use crate::{ReadError, ReadProblem};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// In the words of the system, which clients compare.
+    /// The system's message, which clients compare.
     #[error("{0}")]
     Io(String),
     #[error("fs/writeFile requires valid base64 dataBase64: {0}")]
@@ -45,12 +45,12 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Whether the request is at fault. Otherwise the file system refused it or failed.
+    /// Whether the request is invalid. Otherwise the file system refused it or failed.
     pub fn is_bad_request(&self) -> bool {
         !matches!(self, Self::Io(_) | Self::Hangs(_) | Self::NotWatched(_))
     }
 
-    /// For work that was given up, or could not be started.
+    /// For work that timed out, or could not be started.
     pub fn unanswered(path: &Path, error: &ReadError) -> Self {
         match &error.problem {
             ReadProblem::TimedOut(_) | ReadProblem::Stuck(_) => Self::Hangs(path.to_owned()),

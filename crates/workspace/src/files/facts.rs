@@ -1,4 +1,4 @@
-//! Facts about a path, the entries of a folder, and new folders.
+//! Metadata of a path, the entries of a folder, and creating folders.
 
 use std::fs;
 use std::path::Path;
@@ -10,22 +10,22 @@ use super::FileError;
 use crate::within::StepCount;
 use crate::{EntryKind, ReadProblem, Reader};
 
-/// Entries of one folder at most. Far more than anybody reads, and still a message of a few MiB.
+/// Limit of a folder's entries: the response stays at a few MiB.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Facts about the target of a path.
+/// Metadata of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathFacts {
     pub is_directory: bool,
     pub is_file: bool,
     /// The path itself is a link; the rest is about its target.
     pub is_link: bool,
-    /// Unix milliseconds; 0 where the system does not tell.
+    /// Unix milliseconds; 0 if unknown.
     pub created_ms: i64,
     pub modified_ms: i64,
 }
 
-/// Links are followed; one that leads nowhere is an error.
+/// Links are followed; a dangling one is an error.
 pub fn path_facts(path: &Path) -> Result<PathFacts, FileError> {
     let metadata = fs::metadata(path)?;
     let is_link = fs::symlink_metadata(path)?.is_symlink();
@@ -43,7 +43,7 @@ fn unix_ms(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(0)
 }
 
-/// One entry of a folder. Of a link, what it leads to.
+/// One entry of a folder. For a link, its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
     pub name: String,
@@ -51,7 +51,7 @@ pub struct DirectoryEntry {
     pub is_file: bool,
 }
 
-/// The direct entries of a folder, sorted by name. A link that leads nowhere is neither a file nor a folder.
+/// The direct entries of a folder, sorted by name. A dangling link is neither a file nor a folder.
 pub fn read_directory(path: &Path, steps: &StepCount) -> Result<Vec<DirectoryEntry>, FileError> {
     let listing = Reader::default().list(path, MAX_ENTRIES).map_err(|error| match error.problem {
         ReadProblem::NotAFolder => Errno::NOTDIR.into(),
@@ -76,7 +76,7 @@ pub fn read_directory(path: &Path, steps: &StepCount) -> Result<Vec<DirectoryEnt
     Ok(entries)
 }
 
-/// Makes a folder, with missing ones above it where `is_recursive`; one that exists is then no error.
+/// Creates a folder, with missing parents if `is_recursive`; then an existing one is no error.
 pub fn create_directory(path: &Path, is_recursive: bool) -> Result<(), FileError> {
     match is_recursive {
         true => fs::create_dir_all(path)?,

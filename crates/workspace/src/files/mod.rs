@@ -1,5 +1,5 @@
-//! Files as a client handles them: by absolute path, with the rights of this process. Nothing here waits for a pipe or
-//! opens a device, a file is replaced whole, and a tree is walked by descriptors, so that no link leads out of it.
+//! File operations of clients: by absolute path, with the rights of this process. They never block on a pipe or open a
+//! device, replace files as a whole, and walk trees by descriptors, so that no link leads out of a tree.
 
 mod copy;
 mod error;
@@ -22,7 +22,7 @@ pub use remove::remove;
 pub use staged::is_temporary_name;
 pub use write::write_file;
 
-/// Folders in each other that a tree may have. Each keeps a descriptor open while the tree is copied or removed.
+/// Limit of nested folders. Each keeps a descriptor open while the tree is copied or removed.
 const MAX_DEPTH: usize = 200;
 
 /// Opens a folder for listing and for looking up its entries. A link is refused.

@@ -9,11 +9,11 @@ use super::FileError;
 use crate::within::StepCount;
 use crate::{ReadProblem, Reader};
 
-/// Divisible by three, so that pieces in base64 can be joined.
+/// Divisible by three, so that base64 chunks can be joined.
 const PIECE_BYTES: usize = 384 << 10;
 
-/// Hands a regular file to `take`, piece by piece; all but the last have the same length, which is a multiple of three. A
-/// file larger than `max` is an error. Links are followed.
+/// Passes a regular file to `take` in chunks; all but the last have the same length, a multiple of three. A file larger
+/// than `max` is an error. Links are followed.
 pub fn read_in_pieces(
     path: &Path,
     max: u64,

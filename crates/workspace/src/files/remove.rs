@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use super::{FileError, MAX_DEPTH, open_folder};
 use crate::within::StepCount;
 
-/// A folder needs `is_recursive` unless it is empty. With `is_forced`, nothing being there is no error.
+/// A folder needs `is_recursive` unless it is empty. With `is_forced`, a missing path is no error.
 pub fn remove(path: &Path, is_recursive: bool, is_forced: bool, steps: &StepCount) -> Result<(), FileError> {
     let found = match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) if is_forced => return Ok(()),
         found => found?,
     };
-    // By identity, since it has many spellings and may be mounted elsewhere.
+    // By identity, because the root has many spellings and may be mounted elsewhere.
     let root = rustix::fs::statat(CWD, "/", AtFlags::empty())?;
     if (found.st_dev, found.st_ino) == (root.st_dev, root.st_ino) {
         return Err(FileError::Root);
@@ -30,12 +30,12 @@ pub fn remove(path: &Path, is_recursive: bool, is_forced: bool, steps: &StepCoun
     }
 }
 
-/// Removes all that a folder holds. What somebody else removes meanwhile is gone all the same.
+/// Removes a folder's contents. Concurrent removals are no errors.
 fn empty(folder: &OwnedFd, path: &Path, depth: usize, steps: &StepCount) -> Result<(), FileError> {
     if depth == MAX_DEPTH {
         return Err(FileError::TooDeep(path.to_owned()));
     }
-    // Read as a whole before anything is removed: a folder that changes while it is listed may show an entry twice.
+    // Listed completely before removing: a folder that changes while it is listed may show an entry twice.
     for name in names(folder)? {
         steps.step()?;
         let name = Path::new(&name);
@@ -45,7 +45,7 @@ fn empty(folder: &OwnedFd, path: &Path, depth: usize, steps: &StepCount) -> Resu
                     empty(&below, &path.join(name), depth + 1, steps)?;
                     rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
                 }
-                // A file that may not be removed.
+                // A file that cannot be removed.
                 Err(_) => rustix::fs::unlinkat(folder, name, AtFlags::empty()),
             },
             removed => removed,

@@ -1,4 +1,4 @@
-//! A file that is written under a temporary name and put in its place whole.
+//! A file that is written under a temporary name and renamed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,15 +12,15 @@ use rustix::io::Errno;
 use super::FileError;
 
 const PREFIX: &str = ".oarlock-new-";
-/// Names that others might have made already.
+/// Limit of tried names, which may be taken.
 const MAX_TRIES: usize = 16;
 
-/// Whether this is the name of a file that is being written, which nobody wants to hear of.
+/// Whether this is the temporary name of a file being written, which watchers should ignore.
 pub fn is_temporary_name(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Removed unless it is put in its place.
+/// Removed on drop unless it was renamed.
 #[derive(Debug)]
 pub(super) struct StagedFile<'a> {
     folder: BorrowedFd<'a>,
@@ -30,7 +30,7 @@ pub(super) struct StagedFile<'a> {
 }
 
 impl<'a> StagedFile<'a> {
-    /// Beside the file it will replace. A file that will get the mode of another is nobody else's to read until then.
+    /// In the folder of the file it will replace. If it will get another file's mode, it is private until then.
     pub(super) fn new(folder: BorrowedFd<'a>, mode: Mode) -> Result<Self, Errno> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut tries = 0;
@@ -53,14 +53,14 @@ impl<'a> StagedFile<'a> {
         if (now.st_uid, now.st_gid) != (former.st_uid, former.st_gid) {
             let (user, group) = (Uid::from_raw(former.st_uid), Gid::from_raw(former.st_gid));
             if rustix::fs::fchown(&self.file, Some(user), Some(group)).is_err() {
-                // Somebody else's file that we may write becomes ours; it must not run with our rights.
+                // Another user's file that we may write becomes ours; it must not run with our rights.
                 mode &= 0o777;
             }
         }
         Ok(rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?)
     }
 
-    /// On the disk first: after a crash the old or the new content is there, never an empty file.
+    /// Synced first: after a crash the old or the new content is there, never an empty file.
     pub(super) fn place_durably(self, name: &OsStr) -> Result<(), FileError> {
         rustix::fs::fdatasync(&self.file)?;
         self.place(name)
@@ -76,7 +76,7 @@ impl<'a> StagedFile<'a> {
 impl Drop for StagedFile<'_> {
     fn drop(&mut self) {
         if !self.is_placed {
-            // Should this fail, a file is left behind under a name that says whose it is.
+            // If this fails, the temporary file stays.
             let _ = rustix::fs::unlinkat(self.folder.as_fd(), Path::new(&self.name), AtFlags::empty());
         }
     }

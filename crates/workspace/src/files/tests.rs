@@ -48,7 +48,7 @@ impl Scene {
         fs::read_to_string(self.at(path)).expect("a text")
     }
 
-    /// No file that was being written is left behind, anywhere.
+    /// No temporary file is left.
     fn is_clean(&self) -> bool {
         let mut folders = vec![self.top.clone()];
         while let Some(folder) = folders.pop() {
@@ -280,12 +280,12 @@ fn removing_follows_no_link() {
     remove_all(&link).expect("the link alone");
     assert!(scene.at("kept/f").exists() && !scene.at("a").exists());
     for root in ["/", "//", "/.", "/..", "/tmp/.."] {
-        // Not recursive: were it not refused, this test would do no harm.
+        // Not recursive, so that a failure of this test does no harm.
         assert_eq!(strict(Path::new(root)), Err(FileError::Root), "{root}");
     }
 }
 
-/// While a tree is removed, somebody sets its folders to links that lead out, and back.
+/// While a tree is removed, its folders are replaced by links that lead out, and back.
 #[test]
 fn a_race_of_links_never_removes_or_writes_what_is_outside() {
     let scene = Scene::new();

@@ -13,22 +13,22 @@ use super::FileError;
 use super::staged::StagedFile;
 use crate::within::StepCount;
 
-/// As many links as the kernel follows.
+/// The kernel's limit of links.
 const MAX_LINKS: usize = 40;
-/// Written at once between two steps.
+/// Written between two steps.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// An entry of an open folder that a path leads to, be there a file or not.
+/// The target of a path as an entry of an open folder, existing or not.
 #[derive(Debug)]
 pub(super) struct WriteTarget {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
-    /// `None` when there is nothing yet.
+    /// `None` if it does not exist.
     pub(super) found: Option<Stat>,
 }
 
 impl WriteTarget {
-    /// Follows links, also one that leads to where nothing is.
+    /// Follows links, also dangling ones.
     pub(super) fn of(path: &Path) -> Result<Self, FileError> {
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
@@ -55,7 +55,7 @@ impl WriteTarget {
         Err(Errno::LOOP.into())
     }
 
-    /// An error for all that is not a regular file.
+    /// An error unless it is a regular file.
     pub(super) fn check_regular(&self, path: &Path) -> Result<(), FileError> {
         match self.found.map(|found| FileType::from_raw_mode(found.st_mode)) {
             None | Some(FileType::RegularFile) => Ok(()),
@@ -70,10 +70,10 @@ fn path_of(link: &std::ffi::CStr) -> PathBuf {
     PathBuf::from(std::ffi::OsStr::from_bytes(link.to_bytes()))
 }
 
-/// Replaces the content of a file, or makes it. Readers see the old content or the new one. A link stays, and its target
-/// is written. Owner and mode stay. A file of several names, or in a folder that cannot be changed, is written in place.
+/// Replaces the content of a file, or creates it. Readers see the old or the new content. Writes the target of a link.
+/// Owner and mode are kept. A file with several names, or in a read-only folder, is written in place.
 pub fn write_file(path: &Path, content: &[u8], steps: &StepCount) -> Result<(), FileError> {
-    // A path that ends in a slash means a folder, which `Path` does not tell.
+    // A path with a trailing slash means a folder, which `Path` does not show.
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(match fs::metadata(path) {
             Err(error) => error.into(),
@@ -84,7 +84,7 @@ pub fn write_file(path: &Path, content: &[u8], steps: &StepCount) -> Result<(), 
     target.check_regular(path)?;
     match &target.found {
         Some(found) if found.st_nlink > 1 => return write_in_place(&target, path, content, steps),
-        // Asked first: a rename replaces also what may not be written.
+        // Checked first: a rename would also replace a read-only file.
         Some(_) => rustix::fs::accessat(
             &target.folder,
             Path::new(&target.name),
@@ -117,7 +117,7 @@ fn write_in_place(
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file: File =
         rustix::fs::openat(&target.folder, Path::new(&target.name), flags, Mode::empty())?.into();
-    // It may be another one by now.
+    // It may have been replaced by now.
     if !file.metadata()?.is_file() {
         return Err(FileError::NotAFile(path.to_owned()));
     }

@@ -1,4 +1,4 @@
-//! A checkout and the branches of its remotes, read from files.
+//! A checkout and the branches of its remotes, read from git's files.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -11,16 +11,16 @@ use crate::EntryKind;
 use crate::reader::Reader;
 
 const REMOTES: &str = "refs/remotes";
-/// Branches of all remotes that are looked at.
+/// Limit of remote branches.
 const MAX_BRANCHES: usize = 10_000;
-/// Folders in each other that the names of branches may make.
+/// Limit of nested folders in branch names.
 const MAX_DEPTH: usize = 8;
 
 /// The folders of a checkout, its commit, and the commits of its remotes' branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitCheckout {
     pub root: PathBuf,
-    /// The folder of this checkout, with its index.
+    /// This checkout's own folder, with its index.
     pub git_dir: PathBuf,
     /// The folder that all checkouts of the repository share, with its objects.
     pub common_dir: PathBuf,
@@ -28,13 +28,13 @@ pub struct GitCheckout {
     pub branch: Option<String>,
     /// The commit of each branch of a remote, by its full name.
     pub remote_branches: BTreeMap<String, String>,
-    /// The default branch of each remote where that is known, by the remote's name.
+    /// The default branch of each remote, if known.
     pub default_branches: BTreeMap<String, String>,
 }
 
 impl GitCheckout {
-    /// The checkout around `cwd`. `None` outside of one, before its first commit, or where its names are stored in a way
-    /// that is not known here.
+    /// The checkout around `cwd`. `None` outside one, before its first commit, or if its refs are stored in an unknown
+    /// format.
     pub fn find(cwd: &Path, reader: &Reader) -> Option<Self> {
         let root = git_root(cwd)?;
         let repository = Repository::at(&root, reader)?;
@@ -66,7 +66,7 @@ impl GitCheckout {
     }
 }
 
-/// Names in files of their own, which are newer than those among the packed.
+/// Loose refs, which take precedence over packed ones.
 struct RefWalk<'a> {
     repository: &'a Repository<'a>,
     found: &'a mut BTreeMap<String, String>,

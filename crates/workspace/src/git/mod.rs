@@ -1,5 +1,5 @@
-//! Where a git repository stands, read from its files. Git itself is never run: a repository's configuration can
-//! make it start any program.
+//! Reads the state of a git repository from its files. Git itself is never run, because a repository's configuration
+//! can make it start any program.
 
 mod checkout;
 
@@ -13,22 +13,22 @@ use protocol::GitInfo;
 
 pub use checkout::GitCheckout;
 
-/// For files that hold one line.
+/// Limit of files with one line.
 const MAX_LINE_BYTES: u64 = 4 << 10;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 const MAX_PACKED_REFS_BYTES: u64 = 32 << 20;
-/// How many names may stand for each other before a commit.
+/// Limit of symbolic refs before a commit.
 const MAX_REF_HOPS: usize = 5;
 
-/// The nearest directory at or above `cwd` that holds a repository or a worktree of one. A `.git` that anybody could have
-/// put there, or that the sandbox keeps free while a command runs, is none.
+/// The nearest parent directory of `cwd`, or itself, with a repository or worktree. A `.git` in a folder that everyone
+/// can write, or a sandbox's placeholder, does not count.
 pub fn git_root(cwd: &Path) -> Option<PathBuf> {
     let cwd = fs::canonicalize(cwd).ok()?;
     cwd.ancestors().find(|dir| is_marker(&dir.join(".git"))).map(Path::to_owned)
 }
 
-/// The commit, branch and origin of the repository around `cwd`. None outside of one. The files of a worktree may be
-/// anywhere, so what counts is what the thread may read.
+/// The commit, branch and origin of the repository around `cwd`. None outside one. A worktree's files may be anywhere,
+/// so the thread's read permissions decide.
 pub fn git_info(cwd: &Path, reader: &Reader) -> Option<GitInfo> {
     let repository = Repository::at(&git_root(cwd)?, reader)?;
     let head = repository.head()?;
@@ -41,13 +41,13 @@ pub fn git_info(cwd: &Path, reader: &Reader) -> Option<GitInfo> {
 
 struct Repository<'a> {
     reader: &'a Reader,
-    /// This worktree's own.
+    /// This worktree's own folder.
     git_dir: PathBuf,
     /// The folder that all worktrees share: branches and configuration.
     common_dir: PathBuf,
 }
 
-/// The commit or the branch that a checkout or a name stands for.
+/// What HEAD or a ref refers to: a commit or a branch.
 enum Head {
     Commit(String),
     Name(String),
@@ -82,7 +82,7 @@ impl<'a> Repository<'a> {
         None
     }
 
-    /// A name in a file of its own is newer than the same one among the packed.
+    /// A loose ref takes precedence over a packed one.
     fn resolve(&self, name: &str) -> Option<Head> {
         let own = [&self.git_dir, &self.common_dir]
             .into_iter()
@@ -102,7 +102,7 @@ impl<'a> Repository<'a> {
             if packed.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? == 0 {
                 return None;
             }
-            // A line longer than any name comes in parts, and none of them is a name.
+            // A line longer than any ref comes in parts, which are ignored.
             let is_part = std::mem::replace(&mut goes_on, !line.ends_with(b"\n"));
             let Ok(line) = std::str::from_utf8(&line) else { continue };
             if is_part {
@@ -140,7 +140,7 @@ fn line_of(path: &Path, reader: &Reader) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// A name becomes a path, so it must stay below `refs`. `.invalid` is what newer ref storage leaves for older readers.
+/// A ref becomes a path, so it must stay in `refs`. `.invalid` is a marker of newer ref storage for older programs.
 fn is_ref_name(name: &str) -> bool {
     name.starts_with("refs/")
         && name != "refs/heads/.invalid"
@@ -154,7 +154,7 @@ fn commit_id(text: &str) -> Option<String> {
     valid.then(|| text.to_owned())
 }
 
-/// The first `url` of `[remote "origin"]` in git's configuration format. Files it includes are not looked at.
+/// The first `url` of `[remote "origin"]` in git's configuration format. Includes are ignored.
 fn url_of_origin(config: &str) -> Option<String> {
     let mut lines = config.lines();
     let mut in_origin = false;
@@ -168,7 +168,7 @@ fn url_of_origin(config: &str) -> Option<String> {
             continue;
         }
         let Some((key, first)) = line.split_once('=') else { continue };
-        // Of every key, since a value may go on over the next lines.
+        // Parsed for every key, because a value may continue on the next lines.
         let value = value(first, &mut lines);
         if in_origin && key.trim().eq_ignore_ascii_case("url") && !value.is_empty() {
             return Some(value);
@@ -177,7 +177,7 @@ fn url_of_origin(config: &str) -> Option<String> {
     None
 }
 
-/// Whether a line begins the section of the origin, and what stands behind its heading. None if it is no heading.
+/// Whether a line starts the origin's section, and the text after the heading. None if it is no heading.
 fn section(line: &str) -> Option<(bool, &str)> {
     let line = line.strip_prefix('[')?;
     let mut quoted = false;
@@ -198,7 +198,7 @@ fn section(line: &str) -> Option<(bool, &str)> {
     Some((is_origin, &line[end + 1..]))
 }
 
-/// A value without its quotes, escapes and comment. A backslash at the end of a line joins the next one.
+/// A value without its quotes, escapes and comment. A backslash at the end joins the next line.
 fn value<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> String {
     let mut value = String::new();
     let mut kept = 0;
@@ -229,7 +229,7 @@ fn value<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> Strin
     value
 }
 
-/// Leaves out what may be a secret: passwords, user names on the web (tokens are often given as such), and queries.
+/// Removes possible secrets: passwords, user names in web addresses (often tokens), and queries.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         // `user@host:path` has no password; something with a colon before the `@` means to have one.
@@ -244,7 +244,7 @@ fn without_credentials(url: &str) -> String {
     let host_end = rest.find('/').unwrap_or(rest.len());
     let at = match rest[..host_end].rfind('@') {
         Some(at) => Some(at),
-        // A slash in a password that was not escaped.
+        // A slash in an unescaped password.
         None if !has_plain_port(&rest[..host_end]) => rest.rfind('@'),
         None => None,
     };

@@ -1,4 +1,4 @@
-//! The paths that were found, in the order in which they were found.
+//! The found paths, in the order of finding.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::MatchKind;
 
-/// Paths in one list at most; walking ends there.
+/// Limit of a list; walking ends there.
 pub(super) const MAX_CANDIDATES: usize = 1_000_000;
 
 /// One file or folder below a root.
@@ -16,12 +16,12 @@ pub(super) const MAX_CANDIDATES: usize = 1_000_000;
 pub(super) struct PathCandidate {
     /// Relative to its root.
     pub(super) path: Box<str>,
-    /// The number of its root.
+    /// The index of its root.
     pub(super) root: u32,
     pub(super) kind: MatchKind,
 }
 
-/// Grows while the folders are walked. Paths are added in blocks, and a block never changes.
+/// Grows while folders are walked. Paths are added in immutable blocks.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     blocks: RwLock<Vec<Arc<[PathCandidate]>>>,
@@ -54,7 +54,7 @@ impl Candidates {
         self.blocks.read().len()
     }
 
-    /// Everything was found that will be.
+    /// The walk has ended.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Acquire)
     }
@@ -64,7 +64,7 @@ impl Candidates {
         self.changed.notify_one();
     }
 
-    /// Nobody wants more: walking ends soon.
+    /// Ends the walk soon.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.changed.notify_one();

@@ -1,5 +1,5 @@
-//! Walking the files beneath a folder for a search of their contents. Folders and files of rules are opened by the one
-//! reader, so that neither a pipe nor a link of such a name holds up the walk or leads it astray.
+//! Walks the files in a folder for a content search. Opens folders and ignore files with the reader, so that a pipe or
+//! link of such a name has no effect.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use super::ignore_rules::FolderRules;
 use super::work_queue::{WorkQueue, Worker};
 use crate::{EntryKind, Reader};
 
-/// More threads than this only wait for each other.
+/// More threads are not faster.
 const MAX_THREADS: usize = 8;
-/// Entries of one folder that are looked at.
+/// Limit of a folder's entries.
 const MAX_ENTRIES: usize = 200_000;
-/// Folders in each other.
+/// Limit of nested folders.
 const MAX_DEPTH: usize = 128;
-/// Files that one thread looks at before it asks for more work.
+/// Files per unit of work.
 const FILES_AT_ONCE: usize = 64;
 
-/// A glob that the names of files have to match.
+/// A glob for file names.
 #[derive(Debug, Clone)]
 pub struct NameFilter(Override);
 
 impl NameFilter {
-    /// The glob is relative to `root`. An error says what is wrong with it.
+    /// The glob is relative to `root`. The error describes what is wrong with it.
     pub fn new(root: &Path, glob: &str) -> Result<Self, String> {
         let mut globs = OverrideBuilder::new(root);
         globs.add(glob).map_err(|error| error.to_string())?;
@@ -39,37 +39,37 @@ impl NameFilter {
     }
 }
 
-/// Hears of files, on several threads.
+/// Receives files, on several threads.
 pub trait FileVisitor: Sync {
-    /// Whether nobody wants more.
+    /// Whether the walk may end.
     fn is_over(&self) -> bool;
 
-    /// Files that were regular ones when their folder was read.
+    /// Files that were regular when their folder was read.
     fn visit(&self, files: &[PathBuf]);
 
-    /// A folder could not be read, or not all of it.
+    /// A folder could not be read completely.
     fn pass_over(&self);
 }
 
-/// One walk. Hidden entries and those that files of rules exclude are left out; links are not followed.
+/// One walk. Skips hidden entries and those excluded by ignore files; links are not followed.
 #[derive(Debug)]
 pub struct FileWalk<'a> {
     pub reader: &'a Reader,
-    /// Files have to match it, and those that do are not left out.
+    /// Only matching files, even if they are ignored.
     pub filter: Option<&'a NameFilter>,
     /// Folders that are not walked.
     pub not_searched: &'a [&'a str],
 }
 
 impl FileWalk<'_> {
-    /// `root` is a folder without links. Returns when everything was visited.
+    /// `root` is a resolved folder. Returns when everything was visited.
     pub fn run(&self, root: &Path, visitor: &impl FileVisitor) {
         let rules = FolderRules::above(root, self.reader, false);
         let first = WalkPiece::Folder { path: root.to_owned(), depth: 0, rules };
         WorkQueue::run(vec![first], MAX_THREADS, &RunningWalk { walk: self, visitor });
     }
 
-    /// As git, ripgrep and their like decide: the filter first, then rules, and hidden names unless a rule has named them.
+    /// Like git and ripgrep: the filter first, then rules, and hidden names unless a rule names them.
     fn leaves_out(&self, rules: &FolderRules, path: &Path, is_folder: bool) -> bool {
         match self.filter.map_or(Match::None, |filter| filter.0.matched(path, is_folder).map(|_| ())) {
             Match::Ignore(()) => return true,

@@ -1,14 +1,14 @@
-//! The user's own file of rules for every repository, found as git finds it.
+//! The user's global ignore file, found like git does.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::Reader;
 
-/// Of git's settings, no more than this is read.
+/// Limit of git's settings files.
 const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
-/// The file that the first of git's settings names which names one, or the usual one.
+/// The file named by the first settings file that names one, or the default one.
 pub(super) fn global_rules_file(reader: &Reader) -> Option<PathBuf> {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME");

@@ -1,5 +1,5 @@
-//! Which entries of a folder are left out: what git and the user's `.ignore` files ignore. Files of rules are read by the
-//! one reader, so that a pipe of such a name does not stop a search.
+//! Which entries of a folder are ignored by git's and `.ignore` files. Reads these files with the reader, so that a
+//! pipe of such a name does not block a search.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::global_rules::global_rules_file;
 use crate::{Entry, Reader};
 
-/// Of a file of rules, no more than this is read.
+/// Limit of an ignore file.
 const MAX_RULE_BYTES: u64 = 256 << 10;
-/// Rules of one file that count, and bytes of one rule. Compiling takes far longer than reading.
+/// Limits of the rules in one file, and of one rule. Compiling takes far longer than reading.
 const MAX_RULES: usize = 1_000;
 const MAX_RULE_LENGTH: usize = 512;
 
-/// The rules of one folder, and of those above it.
+/// The rules of one folder and its parents.
 #[derive(Debug)]
 pub(super) struct FolderRules {
     above: Option<Arc<FolderRules>>,
@@ -29,8 +29,8 @@ pub(super) struct FolderRules {
 }
 
 impl FolderRules {
-    /// The rules of the folders above a root, which hold for it as well. Without `needs_git`, git's rules hold in every
-    /// folder and not only inside of a repository.
+    /// The rules of a root's parent folders, which apply to it too. Without `needs_git`, git's rules apply outside
+    /// repositories too.
     pub(super) fn above(root: &Path, reader: &Reader, needs_git: bool) -> Arc<Self> {
         let global = global_rules_file(reader).and_then(|file| read_rules(root, &file, reader));
         let global = Arc::new(global.unwrap_or_else(Gitignore::empty));
@@ -51,7 +51,7 @@ impl FolderRules {
         folders.into_iter().fold(Arc::new(none), rules)
     }
 
-    /// The rules of a folder below, whose entries are these.
+    /// The rules of a subfolder with these entries.
     pub(super) fn below(self: &Arc<Self>, folder: &Path, reader: &Reader, entries: &[Entry]) -> Arc<Self> {
         Self::of(self.clone(), folder, reader, |name| entries.iter().any(|entry| entry.name == name))
     }
@@ -71,8 +71,8 @@ impl FolderRules {
         Arc::new(Self { above: Some(above), dot_ignore, git_ignore, git_exclude, has_git, is_in_git, global })
     }
 
-    /// Rules nearer to the entry win. `.ignore` wins over git's rules, which only hold inside of a repository, and those
-    /// of a repository do not hold in one that is inside it.
+    /// Rules nearer to the entry take precedence. `.ignore` overrides git's rules, which apply only inside a
+    /// repository; a repository's rules do not apply to a nested one.
     pub(super) fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let (mut by_dot, mut by_git, mut by_exclude) = (Match::None, Match::None, Match::None);
         let mut is_own_repository = self.is_in_git;
@@ -94,7 +94,7 @@ impl FolderRules {
     }
 }
 
-/// Asks unless a rule has answered already.
+/// Checks unless a rule has matched already.
 fn ask(answer: &mut Match<()>, rules: Option<&Gitignore>, path: &Path, is_folder: bool) {
     if let (Match::None, Some(rules)) = (&answer, rules) {
         *answer = rules.matched(path, is_folder).map(|_| ());
@@ -109,7 +109,7 @@ fn read_rules(folder: &Path, file: &Path, reader: &Reader) -> Option<Gitignore> 
     let lines = text.trim_start_matches('\u{feff}').lines();
     let is_rule = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
     for line in lines.filter(is_rule).filter(|line| line.len() <= MAX_RULE_LENGTH).take(MAX_RULES) {
-        // A line that is no rule is left out, as git does.
+        // An invalid line is ignored, like in git.
         let _ = rules.add_line(None, line);
     }
     rules.build().ok().filter(|rules| !rules.is_empty())

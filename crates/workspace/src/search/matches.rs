@@ -1,4 +1,4 @@
-//! One match, as it is given to whoever searches.
+//! One match, as returned by a search.
 
 /// The kind of what was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,6 @@ pub struct FileMatch {
     pub path: String,
     pub kind: MatchKind,
     pub score: u32,
-    /// Positions of the characters that match, ascending.
+    /// Indexes of the matching characters, ascending.
     pub indices: Vec<u32>,
 }

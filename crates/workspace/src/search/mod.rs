@@ -1,7 +1,7 @@
-//! Searching files by fuzzy queries: once, or as a session that follows the query while somebody types.
+//! Fuzzy file search: once, or as a session that follows the user's typing.
 //!
-//! The folders are walked once, by a few threads, into a list of paths. A query is matched against that list in slices of a
-//! few milliseconds, so that the first matches of a query are there at once, however many files there are.
+//! A few threads walk the folders once, into a list of paths. A query is matched against that list in slices of a few
+//! milliseconds, so that first matches come at once, however many files there are.
 
 mod candidates;
 mod file_walk;
@@ -19,10 +19,10 @@ pub use matches::{FileMatch, MatchKind};
 pub use once::FileSearch;
 pub use session::{SearchEvent, SearchReports, SearchSession};
 
-/// Matches that are given for one query.
+/// Limit of matches per query.
 pub const MAX_MATCHES: usize = 50;
 
-/// Why a search does not start.
+/// Why a search cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
     #[error("sessionId must not be empty")]

@@ -10,7 +10,7 @@ use super::ranking::{Ranking, path_matcher};
 use super::{FileMatch, SearchError, walk};
 use crate::READ_LIMIT;
 
-/// A search that has begun. Dropping it ends it.
+/// A running search. Dropping it ends it.
 #[derive(Debug)]
 pub struct FileSearch {
     list: Arc<Candidates>,
@@ -19,7 +19,7 @@ pub struct FileSearch {
 }
 
 impl FileSearch {
-    /// An empty query, or no folder to search, finds nothing and reads nothing.
+    /// An empty query, or no folder, finds nothing and reads nothing.
     pub fn start(query: String, roots: Vec<String>) -> Result<Self, SearchError> {
         let list = match query.is_empty() || roots.is_empty() {
             true => {
@@ -32,7 +32,7 @@ impl FileSearch {
         Ok(Self { list, roots, query })
     }
 
-    /// Waits for the whole walk. Folders that do not answer for a while are given up, and are missing from the matches.
+    /// Waits for the whole walk. Folders that hang are abandoned, and missing in the matches.
     pub async fn matches(self) -> Vec<FileMatch> {
         let mut seen = 0;
         while !self.list.is_complete() {

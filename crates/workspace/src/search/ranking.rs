@@ -9,25 +9,25 @@ use nucleo_matcher::{Config, Matcher, Utf32Str};
 use super::candidates::{Candidates, PathCandidate};
 use super::{FileMatch, MAX_MATCHES};
 
-/// Paths that are matched between two looks at the clock.
+/// Paths that are matched between two checks of the time.
 const STRIDE: usize = 512;
 
-/// The place of a path in the list.
+/// The position of a path in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     block: u32,
     at: u32,
 }
 
-/// The matching of one query, as far as it has come.
+/// The progress of matching one query.
 #[derive(Debug)]
 pub(super) struct Ranking {
     query: String,
     pattern: Pattern,
-    /// Paths that matched a beginning of this query; of the blocks these come from no others can match.
+    /// Paths that matched a prefix of this query; other paths of these blocks cannot match.
     narrowed: Vec<Position>,
     next_narrowed: usize,
-    /// The first path that was not looked at, among those of no narrowed block.
+    /// The first unchecked path in the other blocks.
     next: Position,
     blocks: Vec<Arc<[PathCandidate]>>,
     matched: Vec<Position>,
@@ -54,13 +54,13 @@ impl Ranking {
         }
     }
 
-    /// The same list with another query. What was found for a beginning of it saves looking at the rest again.
+    /// The same list with another query. Results for a prefix of it are reused.
     pub(super) fn next_query(self, query: &str) -> Self {
         let is_narrower = is_plain(&self.query) && is_plain(query) && query.starts_with(&self.query);
         let mut next = Self::new(query);
         next.blocks = self.blocks;
         if is_narrower && !self.query.is_empty() {
-            // The rest of the earlier narrowing is still to be looked at.
+            // The rest of the earlier narrowing must still be checked.
             next.narrowed = self.matched;
             next.narrowed.extend_from_slice(&self.narrowed[self.next_narrowed..]);
             next.next = self.next;
@@ -68,7 +68,7 @@ impl Ranking {
         next
     }
 
-    /// Goes on until everything in the list was looked at, or it is `until`. True when it is done for now.
+    /// Continues until the whole list was checked, or `until`. Returns true when done for now.
     pub(super) fn advance(&mut self, list: &Candidates, matcher: &mut Matcher, until: Instant) -> bool {
         self.blocks.extend(list.blocks(self.blocks.len()));
         if self.query.is_empty() {
@@ -121,7 +121,7 @@ impl Ranking {
         &self.blocks[position.block as usize][position.at as usize]
     }
 
-    /// Which of two is kept: the higher score, then the shorter path, then the first in the alphabet.
+    /// The order of matches: the higher score, then the shorter path, then alphabetically.
     fn is_before(&self, one: &Ranked, other: &Ranked) -> bool {
         let key = |ranked: &Ranked| {
             let candidate = self.at(ranked.position);
@@ -157,7 +157,7 @@ impl Ranking {
     }
 }
 
-/// Neither several words nor operators: a longer query of this kind matches no path that a beginning of it does not.
+/// Neither several words nor operators: extending such a query only removes matches.
 fn is_plain(query: &str) -> bool {
     !query.contains(|c: char| c.is_whitespace() || matches!(c, '!' | '^' | '$' | '\'' | '\\'))
 }

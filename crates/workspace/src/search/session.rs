@@ -1,4 +1,4 @@
-//! A search that follows the query while somebody types.
+//! A search that follows the query while the user types.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use super::candidates::Candidates;
 use super::ranking::{Ranking, path_matcher};
 use super::{FileMatch, SearchError, walk};
 
-/// Nothing is reported before this is over, so that a query that follows the start at once is the first one.
+/// Delay of the first report, so that a query sent right after the start is the first one.
 const FIRST_DELAY: Duration = Duration::from_millis(10);
-/// A new query waits no longer than this for the work on the former one.
+/// Maximum delay of a new query by the work on the previous one.
 const SLICE: Duration = Duration::from_millis(8);
-/// While the list grows, or a query takes several slices, new matches are reported this often.
+/// Interval of reports while the list grows, or a query takes several slices.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// Reports that wait for whoever reads them. Work stops while there are as many.
+/// Limit of unread reports. Work pauses when it is reached.
 const WAITING_EVENTS: usize = 4;
 
 /// Something a session reports.
@@ -64,7 +64,7 @@ impl SearchReports {
 }
 
 impl SearchSession {
-    /// Starts to walk the folders. The query is empty until it is set.
+    /// Starts walking the folders. The query is empty until it is set.
     pub fn start(roots: Vec<String>) -> Result<(Self, SearchReports), SearchError> {
         if roots.is_empty() {
             return Err(SearchError::NoRoots);
@@ -78,7 +78,7 @@ impl SearchSession {
         Ok((Self { list, query }, reports))
     }
 
-    /// The matches of this query are reported, also when it is the same as before.
+    /// Reports the matches of this query, even if it is unchanged.
     pub fn set_query(&self, query: String) {
         self.query.send_replace(query);
     }
@@ -90,8 +90,8 @@ impl Drop for SearchSession {
     }
 }
 
-/// Whether the matches of a query are reported before it is done. None yet is no news at first: some may come with the
-/// next slice, or the next folder.
+/// Whether to report a query's matches before it is complete. An empty result is delayed at first: the next slice or
+/// folder may have matches.
 fn is_first_due(since: Duration, is_complete: bool, is_empty: bool) -> bool {
     match (is_complete, is_empty) {
         (true, false) => true,
@@ -110,7 +110,7 @@ struct QueryFollower {
 }
 
 impl QueryFollower {
-    /// Ends with the session, or when nobody reads the reports.
+    /// Ends with the session, or when the reports are no longer read.
     async fn run(mut self) {
         let (mut ranking, mut matcher) = (Ranking::new(""), path_matcher());
         let delay = tokio::time::sleep(FIRST_DELAY);
@@ -130,7 +130,7 @@ impl QueryFollower {
         }
     }
 
-    /// Returns when the query is another one, or everything is reported. `None` when the session has ended.
+    /// Returns when the query has changed, or everything is reported. `None` when the session has ended.
     async fn follow(
         &mut self,
         query: &str,
@@ -140,7 +140,7 @@ impl QueryFollower {
         let began = Instant::now();
         let mut reported: Option<(Instant, Vec<FileMatch>)> = None;
         loop {
-            // Asked before the work: what is found meanwhile is for the next round.
+            // Read before the work: paths found meanwhile are for the next round.
             let is_complete = self.list.is_complete();
             let (list, roots) = (self.list.clone(), self.roots.clone());
             let slice = move || {
@@ -173,7 +173,7 @@ impl QueryFollower {
         }
     }
 
-    /// Waits until the list has grown, but not for long. False when the query has changed; `None` when the session has ended.
+    /// Waits briefly until the list has grown. False when the query has changed; `None` when the session has ended.
     async fn wait_for_paths(&mut self) -> Option<bool> {
         let list = self.list.clone();
         tokio::select! {
@@ -185,10 +185,10 @@ impl QueryFollower {
             }
             () = async {
                 list.changed.notified().await;
-                // More comes soon: paths are matched together.
+                // More paths come soon, to be matched together.
                 tokio::time::sleep(SLICE).await;
             } => Some(!list.is_stopped()),
-            // A folder that takes long: what was found until then is reported.
+            // A slow folder: reports what was found until then.
             () = tokio::time::sleep(REPORT_INTERVAL) => Some(true),
         }
     }

@@ -48,7 +48,7 @@ async fn matches_are_ordered_by_score_and_path_and_have_indices() {
     let scene = Scene::new(&[("src/alpha.rs", ""), ("src/beta.rs", ""), ("docs/alpha.md", "")]);
     let found = search("alp", &[scene.root("")]).await;
     let rows: Vec<_> = found.iter().map(|one| (one.path.as_str(), one.score, &one.indices[..])).collect();
-    // As the reference answers.
+    // The reference's result.
     assert_eq!(rows, [("docs/alpha.md", 84, &[5, 6, 7][..]), ("src/alpha.rs", 84, &[4, 5, 6][..])]);
     assert_eq!(found[0].root, scene.root(""));
     assert_eq!(paths("src", &scene).await, ["src", "src/alpha.rs", "src/beta.rs"]);
@@ -173,7 +173,7 @@ async fn an_ended_search_ends_its_walk() {
     let scene = Scene::new(&[("a", "")]);
     let before = Instant::now();
     for _ in 0..200 {
-        // Were walks not ended, there would be too many of them.
+        // If walks did not end, there would be too many.
         let search = loop {
             match FileSearch::start("a".to_owned(), vec![scene.root("")]) {
                 Ok(search) => break search,
@@ -228,7 +228,7 @@ fn narrowing_finds_what_matching_everything_finds() {
             let query: String = letters[..end].iter().collect();
             narrowed = narrowed.next_query(&query);
             if end % 2 == 0 {
-                // A slice of the work, and then the next key.
+                // One slice of the work, and then the next key.
                 narrowed.advance(&list, &mut path_matcher(), Instant::now());
                 continue;
             }
@@ -262,7 +262,7 @@ fn matches_are_those_of_a_search_without_slices() {
     assert!(Path::new(&found[0].0).is_relative());
 }
 
-/// Rules of a file are compiled, which takes far longer than reading them.
+/// Compiling the rules of a file takes far longer than reading them.
 #[tokio::test]
 async fn rules_that_are_costly_do_not_hold_up_a_search() {
     let long = "*a".repeat(100_000);

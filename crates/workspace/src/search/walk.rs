@@ -12,11 +12,11 @@ use super::{MatchKind, SearchError};
 use crate::{Entry, EntryKind, Reader};
 
 const MAX_THREADS: usize = 4;
-/// Walks of this process at most. One in a file system that hangs counts until it returns.
+/// Limit of walks in this process, including hanging ones.
 const MAX_WALKS: usize = 32;
-/// Entries of one folder that are looked at.
+/// Limit of a folder's entries.
 const MAX_ENTRIES: usize = 200_000;
-/// Folders in each other.
+/// Limit of nested folders.
 const MAX_DEPTH: usize = 128;
 
 static WALKS: AtomicUsize = AtomicUsize::new(0);
@@ -38,7 +38,7 @@ impl Drop for WalkPermit {
     }
 }
 
-/// Starts walking and returns at once. Paths appear in the list, which is complete in the end.
+/// Starts walking and returns at once. Paths are added to the list until it is complete.
 pub(super) fn start(roots: &[String]) -> Result<Arc<Candidates>, SearchError> {
     let permit = WalkPermit::take()?;
     let candidates = Arc::new(Candidates::default());
@@ -49,7 +49,7 @@ pub(super) fn start(roots: &[String]) -> Result<Arc<Candidates>, SearchError> {
         list.complete();
     };
     if thread::Builder::new().name("search".to_owned()).spawn(walk).is_err() {
-        // Too many threads on this machine.
+        // The machine has too many threads.
         return Err(SearchError::TooManyWalks(MAX_WALKS));
     }
     Ok(candidates)
@@ -59,7 +59,7 @@ struct Walk<'a> {
     list: &'a Candidates,
 }
 
-/// A folder that nobody has looked into yet.
+/// A folder to be read.
 struct WaitingFolder {
     root: Arc<WalkRoot>,
     /// Relative to its root.
@@ -72,7 +72,7 @@ struct WalkRoot {
     number: u32,
     reader: Reader,
     path: PathBuf,
-    /// Roots below this one, which are walked by themselves.
+    /// Roots inside this one, which are walked separately.
     inner: Vec<PathBuf>,
 }
 
@@ -99,11 +99,11 @@ impl Walk<'_> {
         WorkQueue::run(first, MAX_THREADS, self);
     }
 
-    /// Adds what a folder holds, and gives the folders in it.
+    /// Adds a folder's entries, and returns its subfolders.
     fn look_into(&self, folder: &WaitingFolder) -> Vec<WaitingFolder> {
         let WaitingFolder { root, path, depth, rules } = folder;
         let at = root.path.join(path);
-        // A folder that cannot be read is as good as empty.
+        // An unreadable folder counts as empty.
         let Ok(listing) = root.reader.list(&at, MAX_ENTRIES) else { return Vec::new() };
         let rules = rules.below(&at, &root.reader, &listing.entries);
         let mut found = Vec::with_capacity(listing.entries.len());
@@ -138,7 +138,7 @@ impl Worker<WaitingFolder> for Walk<'_> {
     }
 }
 
-/// A link counts as what it leads to, but is not followed further.
+/// A link counts as its target, but is not followed further.
 fn kind_of(entry: &Entry, folder: &Path) -> MatchKind {
     let is_folder = match entry.kind {
         EntryKind::Folder => true,

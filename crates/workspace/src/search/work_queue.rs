@@ -1,10 +1,10 @@
-//! Work for a few threads, each piece of which may lead to more.
+//! Work for a few threads, each piece of which may add more.
 
 use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 
-/// The pieces that nobody has taken up yet.
+/// The pieces that no thread has taken yet.
 pub(super) struct WorkQueue<T> {
     state: Mutex<WaitingPieces<T>>,
     wake: Condvar,
@@ -12,28 +12,28 @@ pub(super) struct WorkQueue<T> {
 
 struct WaitingPieces<T> {
     waiting: Vec<T>,
-    /// Threads that work on a piece, so that more may follow.
+    /// Threads that are working on a piece.
     busy: usize,
 }
 
 /// How a piece of work is done.
 pub(super) trait Worker<T>: Sync {
-    /// Whether the rest is left undone.
+    /// Whether to skip the rest.
     fn is_over(&self) -> bool;
 
-    /// Does one piece, and gives those that follow from it.
+    /// Does one piece, and returns further ones.
     fn work(&self, piece: T) -> Vec<T>;
 }
 
 impl<T: Send> WorkQueue<T> {
-    /// Returns when everything is done. The caller's thread works as well.
+    /// Returns when everything is done. The caller's thread works too.
     pub(super) fn run(first: Vec<T>, max_threads: usize, worker: &impl Worker<T>) {
         let queue =
             Self { state: Mutex::new(WaitingPieces { waiting: first, busy: 0 }), wake: Condvar::new() };
         let threads = thread::available_parallelism().map_or(1, usize::from).min(max_threads);
         thread::scope(|scope| {
             for _ in 1..threads {
-                // One thread is enough, should there be no more.
+                // One thread suffices if no more can be started.
                 let builder = thread::Builder::new().name("search".to_owned());
                 let _ = builder.spawn_scoped(scope, || queue.work(worker));
             }

@@ -1,4 +1,4 @@
-//! The inotify instance, by way of the `notify` crate.
+//! The inotify instance, through the `notify` crate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -12,13 +12,13 @@ use super::WatchRegistry;
 use super::queue::PathEvent;
 use super::registry::WatchState;
 
-/// Folders that this process watches at most: other programs of the user want watches too.
+/// Limit of watched folders: other programs of the user need watches too.
 const MAX_WATCHES: usize = 8_192;
 
-/// The instance while there is one, and what it is used for.
+/// The instance, if there is one, and its users.
 ///
-/// Asking the instance waits for its thread, and that thread takes `registry` to deliver events. So `registry` is never
-/// held while the instance is asked. `inotify` is locked first where both are needed.
+/// Calls to the instance wait for its thread, and that thread locks `registry` to deliver events. So `registry` must
+/// not be locked during such calls. `inotify` is locked first if both are needed.
 #[derive(Debug)]
 pub(super) struct Backend {
     max_watches: usize,
@@ -54,7 +54,7 @@ impl Backend {
         Self { max_watches, inotify: Mutex::default(), registry: Arc::default() }
     }
 
-    /// Makes the kernel watch a folder of the registry. False when it does already.
+    /// Watches a folder of the registry. False if it is watched already.
     pub(super) fn watch(&self, folder: &Path) -> Result<bool, WatchError> {
         let mut inotify = self.inotify.lock();
         let before = {
@@ -67,12 +67,12 @@ impl Backend {
             if is_full {
                 return Err(WatchError::TooMany(self.max_watches));
             }
-            // Set before the kernel is asked: what is lost from then on must not be overwritten.
+            // Set before the call: a later loss must not be overwritten.
             std::mem::replace(&mut watch.state, WatchState::Watched)
         };
         let watched = ask(&mut inotify, &self.registry, |inotify| {
             if before == WatchState::Lost {
-                // Fails where the folder is gone for good, which is as well.
+                // Fails if the folder is gone, which is fine.
                 let _ = inotify.unwatch(folder);
             }
             inotify.watch(folder, RecursiveMode::NonRecursive)
@@ -85,7 +85,7 @@ impl Backend {
         watched.map(|()| true)
     }
 
-    /// Takes folders that nobody is interested in from the kernel. The last one ends the instance and its thread.
+    /// Unwatches folders without interest. The last one ends the instance and its thread.
     pub(super) fn unwatch<'a>(&self, folders: impl IntoIterator<Item = &'a Path>) {
         let mut inotify = self.inotify.lock();
         if self.registry.lock().folders.is_empty() {
@@ -94,7 +94,7 @@ impl Backend {
         for folder in folders {
             let is_wanted = self.registry.lock().folders.contains_key(folder);
             if inotify.is_some() && !is_wanted {
-                // Fails where the kernel let go of it already.
+                // Fails if the kernel has removed it already.
                 let _ = ask(&mut inotify, &self.registry, |inotify| inotify.unwatch(folder));
             }
         }
@@ -106,7 +106,7 @@ impl Backend {
     }
 }
 
-/// Asks the instance, and starts it first where there is none.
+/// Calls the instance, starting it if needed.
 fn ask(
     inotify: &mut Option<INotifyWatcher>,
     registry: &Arc<Mutex<WatchRegistry>>,
@@ -122,8 +122,7 @@ fn ask(
             INotifyWatcher::new(move |event| deliver(&registry, event), notify::Config::default())?
         }
     };
-    // It panics, here and when it is dropped, if its thread could not be started all the same. Caught where a program is
-    // built to unwind.
+    // `notify` panics, here and on drop, if its thread could not be started. Caught where a program is built to unwind.
     match catch_unwind(AssertUnwindSafe(|| question(&mut running))) {
         Ok(answer) => {
             *inotify = Some(running);
@@ -151,7 +150,7 @@ fn deliver(registry: &Mutex<WatchRegistry>, event: notify::Result<notify::Event>
     }
 }
 
-/// None for what changes nothing: files that are opened or read, and attributes.
+/// None for events without a change: opening, reading, attributes.
 fn path_event(kind: EventKind) -> Option<PathEvent> {
     match kind {
         EventKind::Create(_) => Some(PathEvent::Created),

@@ -30,7 +30,7 @@ use registry::WatchRegistry;
 pub use queue::{PathChanges, PathEvent};
 pub use subscription::{Subscription, WatchCoverage};
 
-/// Hands out subscriptions. Clones share one inotify instance.
+/// Creates subscriptions. Clones share one inotify instance.
 #[derive(Debug, Clone, Default)]
 pub struct Watcher {
     backend: Arc<Backend>,

@@ -1,28 +1,28 @@
-//! Which folders must be watched to notice changes of a path, as the disk is now.
+//! Which folders to watch to notice changes of a path, in the current state of the disk.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Watches for one path. Folders are real paths, without links, so that each has one name.
+/// Watches for one path. Folders are resolved paths, so that each has one name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WatchPlan {
     pub(super) folders: Vec<(PathBuf, EntryFilter)>,
     pub(super) exists: bool,
 }
 
-/// The entries of a folder that matter to one path.
+/// The relevant entries of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryFilter {
     /// The path is this folder: all its entries.
     All,
     /// The path itself, in its parent folder.
     Entry(OsString),
-    /// The path is missing, and so is the folder it belongs in. It may appear once this entry does.
+    /// The path and its folder are missing. It may appear after this entry does.
     Ancestor(OsString),
 }
 
-/// Nothing to watch means that the path was changed while it was looked at.
+/// An empty plan means that the path changed while it was checked.
 pub(super) fn plan(target: &Path) -> WatchPlan {
     let Ok(metadata) = fs::metadata(target) else {
         return WatchPlan { folders: missing(target).into_iter().collect(), exists: false };
@@ -36,7 +36,7 @@ pub(super) fn plan(target: &Path) -> WatchPlan {
         folders.extend(entry(&real));
     }
     if is_link {
-        // The link itself may be set to another place.
+        // The link itself may be changed.
         let own = target.parent().and_then(|folder| fs::canonicalize(folder).ok());
         folders.extend(own.and_then(|folder| entry(&folder.join(target.file_name()?))));
     }
@@ -47,7 +47,7 @@ fn entry(path: &Path) -> Option<(PathBuf, EntryFilter)> {
     Some((path.parent()?.to_owned(), EntryFilter::Entry(path.file_name()?.to_owned())))
 }
 
-/// The nearest folder above that is there, and the missing entry in it.
+/// The nearest existing parent, and the missing entry in it.
 fn missing(target: &Path) -> Option<(PathBuf, EntryFilter)> {
     let folder = target.ancestors().skip(1).find(|folder| folder.is_dir())?;
     let mut below = target.strip_prefix(folder).ok()?.components();

@@ -1,4 +1,4 @@
-//! Changes on their way from the kernel to one subscriber.
+//! The queue of changes for one subscriber.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Changes that wait for one subscriber. Beyond this it only learns that there were more.
+/// Limit of queued changes. Beyond it the subscriber only learns that some were lost.
 const MAX_PENDING: usize = 4_096;
 
-/// One thing that happened to a path.
+/// An event of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PathEvent {
-    /// It was made here. A file may still be empty.
+    /// It was created here. A file may still be empty.
     Created,
-    /// It was renamed to this path, whole.
+    /// It was renamed to this path, complete.
     MovedIn,
     /// Bytes were written; more may follow.
     Modified,
@@ -56,7 +56,7 @@ pub(super) struct ChangeQueue {
 #[derive(Debug, Default)]
 struct PendingEvents {
     changes: PathChanges,
-    /// Watched paths that appeared, disappeared or were replaced, so that other folders must be watched for them.
+    /// Watched paths that appeared, disappeared or were replaced, so that other folders must be watched.
     moved: BTreeSet<PathBuf>,
 }
 
@@ -80,7 +80,7 @@ impl ChangeQueue {
         self.wake.notify_one();
     }
 
-    /// `target` must be looked for again. There are never more of these than watched paths.
+    /// `target` must be checked again. There are never more of these than watched paths.
     pub(super) fn push_moved(&self, target: &Path) {
         if self.pending.lock().moved.insert(target.to_owned()) {
             self.wake.notify_one();

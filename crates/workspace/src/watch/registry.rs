@@ -1,4 +1,4 @@
-//! Which folders are watched, and for whom.
+//! The watched folders and their subscribers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::plan::EntryFilter;
 use super::queue::{ChangeQueue, PathEvent};
 
-/// Every folder that somebody wants watched.
+/// Every folder to be watched.
 #[derive(Debug, Default)]
 pub(super) struct WatchRegistry {
     pub(super) folders: BTreeMap<PathBuf, FolderWatch>,
@@ -21,7 +21,7 @@ pub(super) struct FolderWatch {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum WatchState {
-    /// The kernel was not asked yet, or refused.
+    /// Not requested from the kernel yet, or refused.
     #[default]
     Unwatched,
     Watched,
@@ -50,7 +50,7 @@ impl WatchRegistry {
         watch.interests.push(WatchInterest { queue, target, filter });
     }
 
-    /// True when nobody is interested in the folder any more, which is forgotten then.
+    /// Returns true if the folder has no interest left and was removed.
     pub(super) fn remove(
         &mut self,
         folder: &Path,
@@ -72,7 +72,7 @@ impl WatchRegistry {
         is_last
     }
 
-    /// Something happened to a path. It may be a watched folder, an entry of one, or both.
+    /// An event of a path, which may be a watched folder, an entry of one, or both.
     pub(super) fn deliver(&mut self, path: &Path, event: PathEvent) {
         if event == PathEvent::Removed {
             self.lose(path);
@@ -95,7 +95,7 @@ impl WatchRegistry {
         }
     }
 
-    /// `path` is gone, and with it every folder below it.
+    /// `path` is gone, with every folder inside it.
     fn lose(&mut self, path: &Path) {
         let below = self.folders.range_mut(path.to_owned()..);
         for (_, watch) in below.take_while(|(folder, _)| folder.starts_with(path)) {
@@ -111,7 +111,7 @@ impl WatchRegistry {
         }
     }
 
-    /// The kernel dropped events: nobody knows what happened.
+    /// The kernel dropped events.
     pub(super) fn overflow(&self) {
         for interest in self.folders.values().flat_map(|watch| &watch.interests) {
             interest.queue.push_moved(&interest.target);

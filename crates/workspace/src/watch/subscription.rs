@@ -1,4 +1,4 @@
-//! One subscriber's paths and the changes of them.
+//! One subscriber's paths and their changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,23 +12,22 @@ use super::backend::{Backend, WatchError};
 use super::plan::{WatchPlan, plan};
 use super::queue::{ChangeQueue, PathChanges, PathEvent};
 
-/// A path that is made and removed faster than it is looked at is let be after this many tries. Events of the changes
-/// in between lead to the next try.
+/// Retries for a path that keeps changing while it is checked. Events of further changes lead to the next attempt.
 const MAX_TRIES: usize = 8;
 
-/// A set of watched paths. Dropping it ends the watching; nothing is reported from then on.
+/// A set of watched paths. Dropping it ends the watching.
 #[derive(Debug)]
 pub struct Subscription {
     paths: Arc<WatchedPaths>,
     debounce: Duration,
-    /// When the changes that wait are reported.
+    /// When the queued changes are reported.
     due: Option<Instant>,
 }
 
-/// How far a set of paths is watched.
+/// Which of the paths are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchCoverage {
-    /// Other folders are watched than before, so what was read of the paths until now may be old already.
+    /// Other folders are watched than before, so earlier reads of the paths may be outdated.
     pub is_new: bool,
     /// Every path is watched. Otherwise the kernel refused some, which is logged.
     pub is_complete: bool,
@@ -40,8 +39,8 @@ impl Subscription {
         Self { paths: Arc::new(paths), debounce, due: None }
     }
 
-    /// Watches these absolute paths and no others. Blocks on the disk. Once it returns, no change is missed;
-    /// one that was made shortly before may be reported too.
+    /// Watches exactly these absolute paths. Blocking. After it returns, no change is missed; one from shortly before
+    /// may be reported too.
     pub fn set_paths(&self, paths: impl IntoIterator<Item = PathBuf>) -> WatchCoverage {
         let paths: BTreeSet<PathBuf> = paths.into_iter().collect();
         let known = self.paths.targets.lock().plans.keys().cloned().collect::<Vec<_>>();
@@ -49,17 +48,17 @@ impl Subscription {
         self.paths.change(&paths, &gone.collect())
     }
 
-    /// As [`Self::set_paths`], beside the paths that are watched already.
+    /// Like [`Self::set_paths`], in addition to the watched paths.
     pub fn add_paths(&self, paths: impl IntoIterator<Item = PathBuf>) -> WatchCoverage {
         self.paths.change(&paths.into_iter().collect(), &BTreeSet::new())
     }
 
-    /// Watches these paths no longer.
+    /// Stops watching these paths.
     pub fn remove_paths(&self, paths: impl IntoIterator<Item = PathBuf>) {
         self.paths.change(&BTreeSet::new(), &paths.into_iter().collect());
     }
 
-    /// Waits for changes, and then for as long as others may follow. May be dropped at any time without losing any.
+    /// Waits for changes, and then until the debounce time has passed. Cancel-safe.
     pub async fn next(&mut self) -> PathChanges {
         let queue = self.paths.queue.clone();
         loop {
@@ -118,12 +117,12 @@ impl WatchedPaths {
         for path in paths {
             is_new |= self.arrange(&mut targets, path, &mut released);
         }
-        // Released last: folders that other paths need now stay watched without a gap.
+        // Released last, so that folders other paths need stay watched without a gap.
         self.backend.unwatch(released.iter().map(PathBuf::as_path));
         WatchCoverage { is_new, is_complete: targets.refused.is_empty() }
     }
 
-    /// Looks again for paths that appeared, disappeared or were replaced.
+    /// Checks paths again that appeared, disappeared or were replaced.
     fn follow_moved(&self) {
         let mut targets = self.targets.lock();
         let mut released = Vec::new();
@@ -138,7 +137,7 @@ impl WatchedPaths {
         self.backend.unwatch(released.iter().map(PathBuf::as_path));
     }
 
-    /// Watches the folders that notice `path`. True when these are others than before.
+    /// Watches the folders for `path`. Returns true if they changed.
     fn arrange(&self, targets: &mut WatchTargets, path: &Path, released: &mut Vec<PathBuf>) -> bool {
         let mut is_new = false;
         targets.refused.remove(path);
@@ -171,7 +170,7 @@ impl WatchedPaths {
         is_new
     }
 
-    /// Gives the folders that nobody needs any more.
+    /// Returns the folders that are no longer needed.
     fn release(&self, path: &Path, plan: &WatchPlan) -> Vec<PathBuf> {
         let mut registry = self.backend.registry.lock();
         let mut unused = Vec::new();

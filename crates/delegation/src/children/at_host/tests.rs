@@ -9,7 +9,7 @@ fn is_away_in(story: &Story) -> bool {
 }
 
 #[test]
-fn one_is_away_from_the_output_of_its_call_to_its_end() {
+fn a_child_runs_at_the_host_from_its_output_to_its_end() {
     let begun = Story::new().begins("c1");
     assert!(!is_away_in(&begun), "where it is was never said");
     assert!(is_away_in(&Story::new().spawns("c1", "host:x")));
@@ -18,7 +18,7 @@ fn one_is_away_from_the_output_of_its_call_to_its_end() {
     assert!(!still_away(&begun.history(), &OperationId::new("another")));
 }
 
-/// Late reports, after checking that whoever reads the record next sees the same.
+/// The late reports, after checking that reading the record again gives the same.
 fn late(story: &Story) -> Vec<Value> {
     let mut history = story.history();
     let before = history.model.len();
@@ -39,7 +39,7 @@ fn told(status: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn an_end_that_was_recorded_and_not_told_is_told_late() {
+fn a_recorded_end_without_a_report_is_reported_late() {
     let story = Story::new().spawns("c1", "host:x");
     assert!(late(&story).is_empty());
     let ended = |success, output| story.clone().finishes("c1", success, output);
@@ -50,7 +50,7 @@ fn an_end_that_was_recorded_and_not_told_is_told_late() {
 }
 
 #[test]
-fn one_of_an_earlier_turn_is_told_at_the_end_of_the_story() {
+fn a_child_of_an_earlier_turn_is_reported_at_the_end() {
     let operation = Story::new().operation("c1");
     let story = Story::new().spawns("c1", "host:x").end().turn("u2").spawns("c2", "host:y");
     let story = story.finishes_as(operation, true, Some("found it"));
@@ -58,14 +58,14 @@ fn one_of_an_earlier_turn_is_told_at_the_end_of_the_story() {
 }
 
 #[test]
-fn what_was_told_is_not_told_again_in_other_words() {
+fn a_reported_end_is_not_reported_again() {
     let story = Story::new().spawns("c1", "host:x").end();
     let ended = story.finishes("c1", false, None).tells("host:x", &json!({"errored": "out of time"}));
     assert!(late(&ended).is_empty());
 }
 
 #[test]
-fn what_was_told_of_another_before_says_nothing() {
+fn a_report_of_an_earlier_child_with_the_same_id_does_not_count() {
     let story = Story::new().tells("host:x", &json!("shutdown")).spawns("c1", "host:x");
     let story = story.tells("host:y", &json!({"completed": "found it"}));
     let ended = story.finishes("c1", true, Some("found it"));
@@ -73,21 +73,21 @@ fn what_was_told_of_another_before_says_nothing() {
 }
 
 #[test]
-fn the_end_of_one_that_was_closed_is_no_news() {
+fn the_end_of_a_closed_child_is_not_reported() {
     let story = Story::new().spawns("c1", "host:x").finishes("c1", false, Some("closed"));
     assert!(late(&story.clone().uses("closeAgent", "c2", "host:x", ("completed", "running"))).is_empty());
     assert_eq!(late(&story).len(), 1, "the call that closed it was cut off");
 }
 
 #[test]
-fn children_here_are_none_of_it() {
+fn children_in_this_process_are_ignored() {
     assert!(late(&Story::new().spawns("c1", "a")).is_empty());
     let unanswered = Story::new().begins("c1").finishes("c1", true, Some("found it"));
     assert!(late(&unanswered).is_empty(), "the output of the call says it");
 }
 
 #[test]
-fn only_so_many_words_are_passed_on() {
+fn long_messages_are_cut() {
     let fits = "x".repeat(MOST_WORDS);
     assert_eq!(shortened(fits.clone()), fits);
     let long = shortened(format!("{}ä{}", "x".repeat(MOST_WORDS - 1), "y".repeat(10)));
@@ -102,7 +102,7 @@ fn result(status: &str, output: &[&str], last: Option<&str>) -> AgentStatus {
 }
 
 #[test]
-fn a_result_becomes_a_status_with_the_best_words_there_are() {
+fn a_result_becomes_a_status_with_the_best_available_message() {
     let completed = |words: &str| AgentStatus::Completed(Some(words.to_owned()));
     let errored = |words: &str| AgentStatus::Errored(words.to_owned());
     for (given, expected) in [

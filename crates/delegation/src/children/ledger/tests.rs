@@ -13,7 +13,7 @@ fn completed(words: &str) -> AgentStatus {
     AgentStatus::Completed(Some(words.to_owned()))
 }
 
-/// A life of turns that ended so; without an end where there is none.
+/// Turns with these ends; `None` is still running.
 fn life(turns: &[(&str, Option<TurnStatus>)]) -> ChildLife {
     let mut life = ChildLife::default();
     for (id, status) in turns {
@@ -35,23 +35,23 @@ fn life(turns: &[(&str, Option<TurnStatus>)]) -> ChildLife {
 }
 
 #[test]
-fn the_first_end_is_news_and_so_is_that_of_every_turn_its_family_began() {
+fn the_first_end_and_those_of_turns_of_its_family_are_reported() {
     use TurnStatus::{Completed, Failed, Interrupted};
     for (turns, begun, expected, awaits) in [
         (&[][..], &[][..], &[][..], true),
         (&[("a", None)], &[], &[], true),
         (&[("a", Some(Completed))], &[], &["a"], false),
         (&[("a", Some(Failed))], &[], &["a"], false),
-        // One that was stopped may go on, whoever has it do that.
+        // An interrupted agent may continue, with a message from any client.
         (&[("a", Some(Interrupted))], &[], &[], true),
         (&[("a", Some(Interrupted)), ("b", Some(Completed))], &[], &["b"], false),
-        // A turn that a client starts is not reported.
+        // The end of a turn that a client started is not reported.
         (&[("a", Some(Completed)), ("b", Some(Completed))], &[], &["a"], false),
         (&[("a", Some(Completed)), ("b", None)], &[], &["a"], false),
         (&[("a", Some(Completed)), ("b", Some(Completed))], &["b"], &["a", "b"], false),
         (&[("a", Some(Completed)), ("b", Some(Interrupted))], &["b"], &["a"], true),
         (&[("a", Some(Completed)), ("b", None)], &["b"], &["a"], true),
-        // Words that joined a turn make no second end of it.
+        // A message that joined a turn makes no second end.
         (&[("a", Some(Completed))], &["a"], &["a"], false),
     ] {
         let life = life(turns);
@@ -80,7 +80,7 @@ fn page(story: &Story) -> AgentRecord {
 }
 
 #[test]
-fn what_was_told_is_known_by_its_turn() {
+fn reports_are_matched_by_turn() {
     let told = |id: &str, turn: Option<&TurnId>| {
         let item = subagent_notification(id, turn, &json!(completed("x")));
         RolloutRecord::ResponseItem { turn_id: None, item }
@@ -91,13 +91,13 @@ fn what_was_told_is_known_by_its_turn() {
     };
     assert!(has("a", "t1", "x"));
     assert!(!has("a", "t2", "x"), "the same words, of another end");
-    // A record that does not know the turn knows the words.
+    // A record without the turn's id is matched by its text.
     assert!(has("b", "t3", "x") && !has("b", "t3", "y"));
     assert!(!has("c", "t1", "x"));
 }
 
 #[test]
-fn what_is_owed_is_what_one_record_has_and_the_other_has_not() {
+fn ends_missing_in_the_parents_record_are_reported() {
     let turns = [("a", Some(TurnStatus::Completed)), ("b", Some(TurnStatus::Completed)), ("c", None)];
     let tells = |story: Story, id: &str| {
         let item = subagent_notification("x", Some(&turn(id)), &json!(completed(&format!("words of {id}"))));
@@ -114,9 +114,9 @@ fn what_is_owed_is_what_one_record_has_and_the_other_has_not() {
     }
 }
 
-/// A text that imitates the runtime's own report is not taken for one.
+/// A text that imitates the runtime's report does not count as one.
 #[test]
-fn only_the_runtime_tells() {
+fn only_the_runtime_reports() {
     let ResponseItem::Message { id, content, .. } =
         subagent_notification("a", Some(&turn("t1")), &json!(completed("x")))
     else {
@@ -136,7 +136,7 @@ fn only_the_runtime_tells() {
 }
 
 #[test]
-fn words_to_an_agent_are_known_by_the_turn_they_went_to() {
+fn messages_to_an_agent_are_matched_by_turn() {
     let story = Story::new()
         .answers("c1", json!({"submission_id": "t1"}).to_string())
         .answers("c2", "{\"submission_id\"".to_owned())
@@ -145,7 +145,7 @@ fn words_to_an_agent_are_known_by_the_turn_they_went_to() {
 }
 
 #[test]
-fn the_last_call_that_did_something_says_who_is_open() {
+fn the_last_successful_call_decides_who_is_open() {
     const DONE: (&str, &str) = ("completed", "completed");
     let story = Story::new().spawns("c1", "a").uses("closeAgent", "c2", "b", DONE).end();
     let opened = |story: &Story, id: &str| page(story).opened.get(id).map(|(_, opens)| *opens);

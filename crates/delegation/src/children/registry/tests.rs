@@ -8,7 +8,7 @@ fn meta(thread: &str, source: SessionSource) -> SessionMeta {
     SessionMeta { session_id: "parent".to_owned(), source, ..testing::meta(thread) }
 }
 
-/// Of a thread that another spawned.
+/// The record of a thread that another spawned.
 fn child_meta(thread: &str, parent: &str, depth: i32) -> SessionMeta {
     let source = SubAgentSource::ThreadSpawn {
         parent_thread_id: ThreadId::new(parent),
@@ -33,7 +33,7 @@ fn add(agents: &AgentRegistry, parent: &str, id: &str) -> Arc<Agent> {
 }
 
 #[test]
-fn so_many_may_be_open_below_one_root() {
+fn the_number_of_open_agents_is_limited_per_root() {
     let agents = AgentRegistry::default();
     let admit = |parent: &str, id: &str| agents.admit(agent(&agents, parent, id), 2);
     let first = admit("root", "a").expect("room");
@@ -42,7 +42,7 @@ fn so_many_may_be_open_below_one_root() {
     assert_eq!(admit("b", "c").expect_err("full at any depth"), 2);
     assert!(agents.find("c").is_none(), "one that was not admitted is not known");
     admit("other", "d").expect("every root counts for itself");
-    // One that is at an end still counts, one that is closed does not.
+    // An ended agent still counts, a closed one does not.
     first.end(None, AgentStatus::Completed(None));
     admit("root", "c").expect_err("full");
     first.close();
@@ -66,7 +66,7 @@ fn a_family_goes_from_the_root_to_the_child() {
 }
 
 #[test]
-fn those_below_are_known_whatever_lies_between() {
+fn descendants_are_known_at_any_depth() {
     let agents = AgentRegistry::default();
     let [first, second, other] = [("r", "a"), ("a", "b"), ("s", "c")].map(|(up, id)| add(&agents, up, id));
     for (agent, above, expected) in [
@@ -85,7 +85,7 @@ fn those_below_are_known_whatever_lies_between() {
 }
 
 #[test]
-fn a_circle_of_parents_has_an_end() {
+fn a_cycle_of_parents_ends() {
     let agents = AgentRegistry::default();
     let one = agents.enter(&child_meta("a", "b", 1)).expect("an agent");
     agents.enter(&child_meta("b", "a", 1)).expect("an agent");
@@ -109,7 +109,7 @@ fn open_children_are_those_of_one_parent_oldest_first() {
 }
 
 #[test]
-fn an_end_is_news_once_until_more_is_asked() {
+fn an_end_is_reported_once_until_there_is_new_input() {
     let agents = AgentRegistry::default();
     let agent = add(&agents, "r", "a");
     assert_eq!(agent.status(), AgentStatus::PendingInit);
@@ -123,7 +123,7 @@ fn an_end_is_news_once_until_more_is_asked() {
 }
 
 #[test]
-fn a_close_is_no_news_and_is_seen_by_whoever_waits() {
+fn a_close_is_not_reported_and_wakes_waiters() {
     let agents = AgentRegistry::default();
     let agent = add(&agents, "r", "a");
     let watch = agent.watch();
@@ -135,7 +135,7 @@ fn a_close_is_no_news_and_is_seen_by_whoever_waits() {
 }
 
 #[test]
-fn names_are_taken_in_the_whole_family_and_stay_taken() {
+fn nicknames_are_unique_in_a_family() {
     let agents = AgentRegistry::default();
     for (parent, id, name) in [("r", "a", "Wren"), ("a", "b", "Rook"), ("s", "c", "Crow")] {
         let mut agent = agent(&agents, parent, id);
@@ -148,7 +148,7 @@ fn names_are_taken_in_the_whole_family_and_stay_taken() {
 }
 
 #[test]
-fn one_away_is_found_by_its_operation() {
+fn a_child_at_the_host_is_found_by_its_operation() {
     let agents = AgentRegistry::default();
     let place = |operation: &str| AgentPlace::Away {
         delegation_id: OperationId::new(operation),
@@ -173,7 +173,7 @@ fn a_thread_knows_from_its_record_whether_it_is_an_agent() {
 }
 
 #[test]
-fn a_closed_agent_that_is_opened_again_is_at_no_end() {
+fn a_closed_agent_that_is_opened_again_has_not_ended() {
     let agents = AgentRegistry::default();
     let agent = add(&agents, "r", "a");
     agent.set(AgentStatus::Running);
@@ -185,7 +185,7 @@ fn a_closed_agent_that_is_opened_again_is_at_no_end() {
 }
 
 #[test]
-fn depth_is_known_without_those_above() {
+fn the_depth_is_known_without_the_ancestors() {
     let agents = AgentRegistry::default();
     let deep = agents.enter(&child_meta("b", "a", 2)).expect("an agent");
     assert_eq!(deep.family.depth, 2);
@@ -199,22 +199,22 @@ fn heard(told: &str, awaits: bool) -> ReportedEnd {
 }
 
 #[test]
-fn an_end_that_the_parents_record_has_is_no_news_whenever_it_comes_in() {
+fn an_end_in_the_parents_record_is_not_reported_again() {
     let agents = AgentRegistry::default();
     let (first, second) = (TurnId::new("t1"), TurnId::new("t2"));
     let done = || AgentStatus::Completed(None);
-    // Before: nobody was there to be told.
+    // Before: the parent was not loaded.
     let before = add(&agents, "r", "a");
     assert!(before.end(Some(&first), done()));
-    before.keep_news();
+    before.report_later();
     assert!(before.is_awaited());
     before.settle(&heard("t1", false));
-    assert!(!before.is_awaited() && before.untold_end().is_none());
-    before.keep_news();
+    assert!(!before.is_awaited() && before.unreported_end().is_none());
+    before.report_later();
     assert!(!before.is_awaited(), "who looked before the parent came back knows now");
     before.begin();
-    assert!(before.end(Some(&second), done()) && before.untold_end() == Some(Some(second.clone())));
-    // After: it was read in the record a moment before it was heard of.
+    assert!(before.end(Some(&second), done()) && before.unreported_end() == Some(Some(second.clone())));
+    // After: the parent read it in the record before it was notified.
     let after = add(&agents, "r", "b");
     after.settle(&heard("t1", false));
     assert!(!after.end(Some(&first), done()));
@@ -223,7 +223,7 @@ fn an_end_that_the_parents_record_has_is_no_news_whenever_it_comes_in() {
 }
 
 #[test]
-fn one_that_works_on_is_news_at_its_next_end_whatever_was_told() {
+fn an_agent_that_continues_is_reported_at_its_next_end() {
     let agents = AgentRegistry::default();
     let agent = add(&agents, "r", "a");
     agent.end(Some(&TurnId::new("t1")), AgentStatus::Completed(None));
@@ -238,7 +238,7 @@ fn one_that_works_on_is_news_at_its_next_end_whatever_was_told() {
 }
 
 #[test]
-fn one_that_was_closed_by_name_stays_so_until_it_is_opened_by_name() {
+fn an_agent_closed_by_id_stays_closed_until_opened_by_id() {
     let agents = AgentRegistry::default();
     let agent = add(&agents, "r", "a");
     agent.dismiss();

@@ -1,4 +1,4 @@
-//! A thread under test: feeds inputs, keeps a readable trace of effects, and checks what must always hold.
+//! A thread under test: feeds inputs, keeps a readable trace of effects, and checks the invariants.
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::expect_used, clippy::needless_pass_by_value, reason = "test code reads better without")]
 
@@ -58,7 +58,7 @@ pub(crate) fn event(value: Value) -> StreamEvent {
     parse_event(&value.to_string()).expect("a good event").expect("a known event")
 }
 
-/// A local disk that is full, and nothing else.
+/// A full local disk.
 pub(crate) fn storage_failed(message: &str) -> Input {
     Input::StorageFailed(Box::new(StorageFailure { message: message.into(), ..StorageFailure::default() }))
 }
@@ -103,13 +103,13 @@ struct Watch {
     recorded_items: Vec<ThreadItem>,
     in_turn: bool,
     completed_turns: u32,
-    /// Operations in the record as begun and not as ended.
+    /// Operations recorded as started and not as ended.
     begun: BTreeSet<String>,
-    /// Those of them that go on after their call.
+    /// Those of them that outlive their call.
     away: BTreeSet<String>,
     /// Questions that are open, by call.
     asked: BTreeSet<String>,
-    /// Calls of clients' tools, by call. A call that ends stays here: its id is not used again in its turn.
+    /// Calls of clients' tools. An ended call stays here: its id is not used again in its turn.
     called: BTreeSet<String>,
 }
 
@@ -204,12 +204,12 @@ impl Fixture {
         assert!(!self.watch.in_turn);
     }
 
-    /// Clients saw the call's item begin and not yet end.
+    /// Clients saw the call's item start and not end.
     pub(crate) fn shows(&self, call_id: &str) -> bool {
         self.watch.open_items.contains(call_id)
     }
 
-    /// A tool proposes one thing at a time.
+    /// A tool proposes one operation at a time.
     pub(crate) fn may_propose(&self, call_id: &str) -> bool {
         !self.watch.asked.contains(call_id)
             && !self.watch.begun.iter().any(|id| id.contains(&format!(":{call_id}")))
@@ -221,12 +221,12 @@ impl Fixture {
         self.put(Input::Answered { call_id: call_id.to_owned(), reply: Box::new(reply) })
     }
 
-    /// A restart left this operation begun.
+    /// A restart left this operation started.
     pub(crate) fn begun_before(&mut self, id: &str) {
         self.watch.begun.insert(id.to_owned());
     }
 
-    /// An operation that goes on after its call.
+    /// An operation that outlives its call.
     pub(crate) fn away(&self) -> Option<&str> {
         self.watch.away.first().map(String::as_str)
     }
@@ -252,7 +252,7 @@ fn prompt_line(item: &Value) -> String {
 }
 
 impl Watch {
-    /// An effect that a call has begun goes on without it. One of a client's ends with the client's answer.
+    /// A started operation may outlive its call. One of a client's tool ends with the client's answer.
     fn lets_go(&mut self, call_id: &str) {
         if self.called.contains(call_id) {
             return;
@@ -303,7 +303,7 @@ impl Watch {
             OperationRecord::Started { operation_id, .. } => {
                 assert!(self.begun.insert(operation_id.to_string()), "begun twice: {operation_id}");
             }
-            // A client's tool is begun by the client.
+            // The client starts its own tool.
             OperationRecord::Proposed { operation_id, kind: OperationType::Function, .. } => {
                 assert!(self.begun.insert(operation_id.to_string()), "proposed twice: {operation_id}");
             }
@@ -360,7 +360,7 @@ fn operation_name(call_id: &str, number: u32) -> String {
     if number == 0 { format!(":{call_id}") } else { format!(":{call_id}:{number}") }
 }
 
-/// A tool's proposal: a command, asked about or not.
+/// A tool's proposal: a command, with or without a question.
 pub(crate) fn proposal(call_id: &str, number: u32, asks: bool) -> Box<Proposal> {
     let item = ThreadItem::CommandExecution {
         id: ItemId::new(call_id),

@@ -1,5 +1,5 @@
-//! A record replayed is the thread that wrote it: the same history, turns and count of tokens, whatever happened in
-//! whatever order, and the same effects from then on. A record cut short tells the beginning of the same story.
+//! Replaying a record gives the thread that wrote it: the same history, turns and token count after random events, and
+//! the same effects from then on. A truncated record gives an earlier state.
 
 mod moves;
 mod scene;
@@ -16,17 +16,17 @@ use protocol::{RolloutRecord, ThreadId, Turn};
 use scene::{Scene, Timed, as_kept, bytes, replay, seed};
 use serde_json::{Value, json};
 
-/// Unless `PROPTEST_CASES` says otherwise; `scripts/figures` plays 2,000.
+/// Overridden by `PROPTEST_CASES`; `scripts/figures` runs 2,000.
 const CASES: u32 = 400;
 
-/// One in so many of the usual cases, for what is slow.
+/// Runs only a share of the cases, for slow tests.
 fn one_case_in(share: u32) -> ProptestConfig {
     let chosen = ProptestConfig::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { chosen.cases } else { CASES };
     ProptestConfig { cases: cases.div_ceil(share), failure_persistence: None, ..chosen }
 }
 
-/// The record agrees with the thread that wrote it and with what its clients were told.
+/// The record agrees with the thread that wrote it and with its clients' notifications.
 fn check_agreement(scene: &Scene, history: &ThreadHistory) {
     assert_eq!(as_kept(&history.model), json!(scene.thread.history()), "what the model is to see");
     assert_eq!(history.token_usage.as_ref(), scene.thread.usage(), "the count of tokens");
@@ -47,7 +47,7 @@ fn named(item: &protocol::ThreadItem) -> (String, Value) {
     (item["id"].as_str().expect("every item has one").to_owned(), item)
 }
 
-/// Thread and replay are given the same moves at the same times and do the same.
+/// Thread and replay get the same moves at the same times and do the same.
 fn check_continuation(setting: Setting, before: &[Move], after: &[Move]) {
     let mut original = Scene::after(setting, before);
     let mut reopened = original.reopened();
@@ -60,7 +60,7 @@ fn check_continuation(setting: Setting, before: &[Move], after: &[Move]) {
     assert_eq!(reopened.thread.usage(), original.thread.usage());
 }
 
-/// One more record changes the last turn, or begins another, or takes turns back; it never rewrites an earlier one.
+/// One more record changes the last turn, starts another, or rolls turns back; it never rewrites an earlier turn.
 fn check_one_more(records: &[Timed], cut: usize) {
     let (before, after) = (replay(&records[..cut]).turns, replay(&records[..=cut]).turns);
     if let (_, RolloutRecord::RolledBack { num_turns }) = &records[cut] {
@@ -72,7 +72,7 @@ fn check_one_more(records: &[Timed], cut: usize) {
     assert!(after.len() <= before.len() + 1, "a record begins one turn at most");
 }
 
-/// Every turn but the last of a record cut short is as in the whole record, unless it was taken back later.
+/// In a truncated record, every turn but the last is as in the whole record, unless it was rolled back later.
 fn check_cut(records: &[Timed], cut: usize) {
     let (part, whole) = (replay(&records[..cut]), replay(records));
     let last = part.turns.len().saturating_sub(1);
@@ -86,11 +86,11 @@ fn check_cut(records: &[Timed], cut: usize) {
     let first: Vec<_> = part.turns.iter().map(|turn| &turn.id).collect();
     let begun: Vec<_> = begun.collect();
     assert_eq!(first[..begun.len()], begun, "turns keep their order");
-    check_can_go_on(part);
+    check_can_continue(part);
 }
 
-/// Whatever a crash left, the next request is one that a provider takes: every call has its output.
-fn check_can_go_on(history: ThreadHistory) {
+/// Whatever a crash left, the next request is valid for a provider: every call has its output.
+fn check_can_continue(history: ThreadHistory) {
     let mut scene = Scene::new(PLAIN);
     scene.thread = ThreadMachine::new(seed(history));
     let effects = scene.play(Move::Start(Place::Here)).expect("an idle thread starts");
@@ -106,7 +106,7 @@ fn check_can_go_on(history: ThreadHistory) {
     assert_eq!(ids("function_call"), ids("function_call_output"));
 }
 
-/// The same records, written to a file as the runtime does and read again.
+/// The same records, written to a file like in production and read again.
 fn through_a_file(records: &[Timed]) -> (ThreadHistory, ThreadHistory) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = Store::open(folder.path(), StoreOptions::default()).expect("a store");
@@ -127,7 +127,7 @@ fn through_a_file(records: &[Timed]) -> (ThreadHistory, ThreadHistory) {
     (read.history, store.resume(&thread_id).expect("can be continued").history)
 }
 
-/// The same from the same records, and from the records as they are read after they were written.
+/// The same result from the same records, in memory and after writing and reading them.
 fn check_twice(records: &[Timed]) {
     let once = bytes(&replay(records));
     assert!(once == bytes(&replay(records)), "replaying twice gives the same bytes");
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_replay_goes_on_as_the_thread_would(setting in settings(), before in moves(25), after in moves(15)) {
+    fn a_replay_continues_like_the_thread(setting in settings(), before in moves(25), after in moves(15)) {
         let after: Vec<Move> = [Move::Start(Place::Here)].into_iter().chain(after).collect();
         check_continuation(setting, &before, &after);
     }
@@ -187,7 +187,7 @@ proptest! {
 const ANSWERED: [Move; 3] = [Move::Start(Place::Here), MESSAGE_DONE, COMPLETED];
 /// A turn that was stopped.
 const STOPPED: [Move; 2] = [Move::Start(Place::Here), Move::Interrupt];
-/// A turn in the middle of which the thread works elsewhere.
+/// A turn during which the thread changes its environment.
 const MOVED: [Move; 7] = [
     Move::Start(Place::Here),
     CALL,
@@ -209,7 +209,7 @@ fn check_story(parts: &[&[Move]]) {
 }
 
 #[test]
-fn a_rollback_takes_a_turn_with_all_that_was_said_in_it() {
+fn a_rollback_removes_a_turn_with_all_its_items() {
     check_story(&[&ANSWERED, &[Move::Start(Place::Here), Move::Steer, Move::Interrupt, Move::Rollback(1)]]);
 }
 
@@ -219,22 +219,22 @@ fn a_rollback_leaves_the_mark_of_an_earlier_stopped_turn() {
 }
 
 #[test]
-fn a_rollback_of_a_compaction_brings_back_what_it_replaced() {
+fn a_rollback_of_a_compaction_restores_the_history() {
     check_story(&[&ANSWERED, &COMPACTED, &[Move::Rollback(1)]]);
 }
 
 #[test]
-fn a_rollback_forgets_where_the_turn_had_moved() {
+fn a_rollback_restores_the_environment() {
     check_story(&[&ANSWERED, &MOVED, &[Move::Rollback(1)]]);
 }
 
 #[test]
-fn after_a_compaction_the_context_is_told_again() {
+fn after_a_compaction_the_context_is_sent_again() {
     check_story(&[&ANSWERED, &COMPACTED]);
 }
 
 #[test]
-fn the_end_of_a_child_is_remembered_in_its_place() {
+fn the_end_of_a_child_keeps_its_position() {
     let ends = [Move::ChildEnds(1)];
     check_story(&[&ends, &ANSWERED, &ends]);
     check_story(&[&ANSWERED, &[Move::Start(Place::Here)], &ends, &[MESSAGE_DONE, COMPLETED]]);
@@ -242,12 +242,12 @@ fn the_end_of_a_child_is_remembered_in_its_place() {
 }
 
 #[test]
-fn a_rollback_takes_what_was_told_after_the_turn() {
+fn a_rollback_removes_notifications_after_the_turn() {
     check_story(&[&ANSWERED, &ANSWERED, &[Move::ChildEnds(1), Move::Rollback(1)]]);
     check_story(&[&[Move::ChildEnds(1)], &ANSWERED, &[Move::Rollback(1)]]);
 }
 
 #[test]
-fn a_turn_that_moved_is_remembered() {
+fn a_changed_environment_is_in_the_record() {
     check_story(&[&ANSWERED, &MOVED]);
 }

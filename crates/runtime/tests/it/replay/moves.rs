@@ -33,7 +33,7 @@ pub(crate) enum Move {
     Woken,
 }
 
-/// Where the thread works from now on. A change of it is told to the model.
+/// The thread's environment from now on. The model is notified of a change.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
     Here,
@@ -46,7 +46,7 @@ pub(crate) enum Stale {
     Yes,
 }
 
-/// Constant for a whole case.
+/// Constant within a case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) plan_mode: bool,
@@ -60,7 +60,7 @@ pub(crate) fn settings() -> impl Strategy<Value = Setting> {
     (any::<bool>(), limit).prop_map(|(plan_mode, compaction_limit)| Setting { plan_mode, compaction_limit })
 }
 
-/// Made from plain numbers, small for simple: a choice of strategies per move would take longer than the moves.
+/// Made from plain numbers, small ones for simple moves: a strategy per move would take longer than the moves.
 pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(any::<(u8, u8)>().prop_map(|(choice, detail)| Move::of(choice, detail)), 1..=most)
 }
@@ -86,7 +86,7 @@ impl Move {
         }
     }
 
-    /// Whether an idle thread has no use for it.
+    /// Whether it needs a running turn.
     pub(crate) fn needs_a_turn(self) -> bool {
         !matches!(
             self,
@@ -94,7 +94,7 @@ impl Move {
         )
     }
 
-    /// The input this is for the turn with this id, while the attempt with this number is the last.
+    /// The move's input for this turn, while this attempt is the last.
     pub(crate) fn input(self, setting: Setting, turn_id: TurnId, attempt: u64) -> Input {
         let here = || Arc::new(step(setting, Place::Here));
         match self {
@@ -140,7 +140,7 @@ impl Move {
     }
 }
 
-/// A command that a tool wants to run, asked about or not.
+/// A command that a tool proposes, with or without a question.
 fn proposes(turn_id: TurnId, kind: u8) -> Input {
     let call_id = format!("c{}", kind % 4);
     let item = json!({
@@ -172,7 +172,7 @@ fn tool_end(kind: u8) -> Input {
     Input::ToolFinished { outcome: ToolOutcome { item, goes_on, ..ToolOutcome::text("ok") }, call_id }
 }
 
-/// The end of a child, of which the model is told or not, with an operation that ends with it or without.
+/// The end of a child, with or without a report to the model and an operation.
 fn child_end(number: &TurnId, kind: u8) -> Input {
     let status = (!kind.is_multiple_of(4)).then(|| json!({ "completed": format!("done {number}") }));
     let operation = (kind >= 128).then(|| OperationEnd {
@@ -210,7 +210,7 @@ fn model_event(kind: u8) -> StreamEvent {
     }
 }
 
-/// The events that tests name, by their codes.
+/// Events that tests name, by their codes.
 pub(crate) const MESSAGE_DONE: Move = Move::Model(3, Stale::No);
 pub(crate) const CALL: Move = Move::Model(7, Stale::No);
 pub(crate) const COMPLETED: Move = Move::Model(11, Stale::No);

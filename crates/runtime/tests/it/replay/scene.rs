@@ -1,4 +1,4 @@
-//! A thread at work: what it recorded, what it told, and what a reader of its record makes of it.
+//! A thread at work: its records, its notifications, and the result of replaying its record.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) type Timed = (i64, RolloutRecord);
 pub(crate) struct Scene {
     pub(crate) thread: ThreadMachine,
     pub(crate) records: Vec<Timed>,
-    /// The clients' view: the turns that ended, without those taken back.
+    /// The clients' view: the ended turns, without those rolled back.
     pub(crate) told: Vec<Told>,
     setting: Setting,
     attempt: u64,
@@ -24,12 +24,12 @@ pub(crate) struct Scene {
     now_ms: i64,
 }
 
-/// A turn as clients heard of it.
+/// A turn as clients were notified of it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// As `turn/completed` had it; none while the turn runs.
+    /// From `turn/completed`; none while the turn runs.
     pub(crate) end: Option<Turn>,
-    /// The last word on each item.
+    /// The last state of each item.
     pub(crate) items: BTreeMap<String, Value>,
 }
 
@@ -48,18 +48,18 @@ impl Scene {
         }
     }
 
-    /// A thread after these moves, idle: a turn that still runs is stopped, as closing does.
+    /// An idle thread after these moves: a running turn is stopped, like on closing.
     pub(crate) fn after(setting: Setting, moves: &[Move]) -> Self {
         let mut scene = Self::new(setting);
         for one in moves {
-            // A refusal is a fine answer: it changes nothing.
+            // A refusal is fine: it changes nothing.
             let _ = scene.keep_busy(*one);
         }
         scene.play(Move::Interrupt).expect("always accepted");
         scene
     }
 
-    /// A thread opened from what is left of this one, at the same moment. Attempts are counted anew.
+    /// A thread opened from this one's record at the same moment. Attempts are counted from 0.
     pub(crate) fn reopened(&self) -> Self {
         let mut reopened = Self::new(self.setting);
         reopened.thread = ThreadMachine::new(seed(replay(&self.records)));
@@ -68,7 +68,7 @@ impl Scene {
         reopened
     }
 
-    /// The move, with a turn for it to happen in.
+    /// Performs the move, starting a turn if it needs one.
     fn keep_busy(&mut self, one: Move) -> Result<Vec<Effect>, Refusal> {
         let mut effects = match self.thread.active_turn() {
             None if one.needs_a_turn() => self.play(Move::Start(Place::Here))?,
@@ -78,7 +78,7 @@ impl Scene {
         Ok(effects)
     }
 
-    /// Carries the move out and gives its effects, with attempts counted from the one before `since`.
+    /// Performs the move and returns its effects, with attempts counted relative to `since`.
     pub(crate) fn play_since(&mut self, one: Move, since: u64) -> Result<Vec<Effect>, Refusal> {
         self.keep_busy(one)
             .map(|effects| effects.into_iter().map(|effect| counted_from(effect, since)).collect())
@@ -149,7 +149,7 @@ fn counted_from(effect: Effect, since: u64) -> Effect {
     }
 }
 
-/// The history these records make.
+/// The history of these records.
 pub(crate) fn replay(records: &[Timed]) -> ThreadHistory {
     let mut builder = HistoryBuilder::new(Some(ThreadId::new(THREAD)));
     for ((at_ms, record), seq) in records.iter().zip(1..) {
@@ -168,13 +168,13 @@ pub(crate) fn seed(history: ThreadHistory) -> ThreadSeed {
     }
 }
 
-/// The model's history as the engine keeps it: without what providers do not want back.
+/// The model's history as the engine keeps it: without items that providers reject.
 pub(crate) fn as_kept(items: &[ResponseItem]) -> Value {
     let kept = engine::History::new(items.to_vec());
     json!(kept.items())
 }
 
-/// All there is to say about a history, as bytes.
+/// A complete text form of a history, for comparison.
 pub(crate) fn bytes(history: &ThreadHistory) -> Vec<u8> {
     let ThreadHistory {
         model,

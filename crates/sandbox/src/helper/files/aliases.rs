@@ -1,5 +1,4 @@
-//! Other ways to the same place: a folder can be mounted a second time elsewhere, and what is hidden here would be in
-//! plain sight there.
+//! Other paths to the same place: a folder can be mounted a second time, where hidden paths would be visible.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq, Eq)]
 struct MountEntry {
     device: String,
-    /// The part of the file system that is mounted.
+    /// The mounted part of the file system.
     root: PathBuf,
     point: PathBuf,
 }
@@ -28,10 +27,10 @@ impl Mounts {
         Self(text.split(|byte| *byte == b'\n').filter_map(MountEntry::parse).collect())
     }
 
-    /// Where else the same place, or a part of it, can be reached.
+    /// Other paths to the same place, or to a part of it.
     pub(crate) fn others(&self, path: &Path) -> Vec<PathBuf> {
         let around = self.0.iter().filter(|mount| path.starts_with(&mount.point));
-        // Of those at the same point, the last one is on top.
+        // Of mounts at the same point, the last one is on top.
         let Some(own) = around.max_by_key(|mount| mount.point.as_os_str().len()) else { return Vec::new() };
         let inner = own.root.join(path.strip_prefix(&own.point).unwrap_or(Path::new("")));
         let same = self.0.iter().filter(|mount| mount.device == own.device);
@@ -41,7 +40,7 @@ impl Mounts {
         };
         let mut found: Vec<PathBuf> =
             same.filter_map(other).filter(|other| !other.starts_with(path)).collect();
-        // Joining an empty rest leaves a slash at the end, which is no other path.
+        // Joining an empty rest leaves a slash at the end.
         found.iter_mut().for_each(|path| *path = path.components().collect());
         found.retain(|other| other != path);
         found
@@ -56,7 +55,7 @@ impl MountEntry {
     }
 }
 
-/// Spaces and the like are written as a backslash and three octal digits.
+/// Decodes spaces and the like, which are written as octal escapes.
 fn path(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

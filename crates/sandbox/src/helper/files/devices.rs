@@ -1,4 +1,4 @@
-//! A small `/dev`: the harmless devices, terminals of its own, and private shared memory.
+//! A small `/dev`: harmless devices, its own terminals, and private shared memory.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,10 +22,10 @@ const LINKS: &[(&str, &str)] = &[
     ("stdout", "/proc/self/fd/1"),
 ];
 
-/// Opened while the old `/dev` is still in sight.
+/// Opened while the old `/dev` is still visible.
 pub(crate) struct Devices {
     known: Vec<(&'static str, OwnedFd)>,
-    /// The one on standard input.
+    /// The terminal on standard input.
     terminal: Option<OwnedFd>,
 }
 
@@ -68,7 +68,7 @@ impl Devices {
         let private = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         root.put(&new_mount("devpts", &terminals, private)?, Path::new("/dev/pts"))?;
         root.put(&tmpfs("1777")?, Path::new("/dev/shm"))?;
-        // Under a name, so that programs can find out what it is called.
+        // With a name, so that programs can find it.
         if let Some(terminal) = self.terminal {
             attach(terminal, touch(&dev, "console")?)?;
         }
@@ -76,7 +76,7 @@ impl Devices {
     }
 }
 
-/// A terminal may belong to a file system that is not mounted here; then it stays without a name.
+/// A terminal may belong to a file system that is not mounted here; then it has no name.
 fn own_terminal() -> Option<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let name = rustix::termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok()?;

@@ -1,5 +1,5 @@
-//! Where a `.git` file leads: to the git folder of a linked working tree or of a submodule, and on to the folder that
-//! holds what all working trees share.
+//! The target of a `.git` file: the git folder of a linked working tree or submodule, and the folder shared by all
+//! working trees.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-/// Longer files point nowhere.
+/// Longer files are invalid.
 const LONGEST: u64 = 16 * 1024;
 
 /// The folders behind a `.git` file, as written. Relative ones start at the file's own folder.
@@ -22,8 +22,8 @@ pub(crate) fn of_pointer_file(file: &Path) -> Vec<PathBuf> {
     [Some(git_dir), common].into_iter().flatten().collect()
 }
 
-/// The folder that all working trees of a repository share, for a `.git` file of one that the repository knows. A file
-/// alone proves nothing: anybody could have written it.
+/// The folder shared by all working trees of a repository, for a `.git` file that the repository itself confirms. The
+/// file alone proves nothing: any command could have written it.
 pub(crate) fn of_linked_tree(file: &Path) -> Option<PathBuf> {
     let text = read_short(file)?;
     let git_dir = file.parent()?.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
@@ -33,7 +33,7 @@ pub(crate) fn of_linked_tree(file: &Path) -> Option<PathBuf> {
     (knows_it && worktrees.file_name()? == "worktrees").then(|| worktrees.parent().map(Path::to_owned))?
 }
 
-/// A command can put anything there: opened without waiting for a writer, and never more than is allowed.
+/// A command can put anything there: opened without blocking on a pipe, and with a size limit.
 fn read_short(file: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = openat(CWD, file, flags, Mode::empty()).ok()?;
@@ -61,7 +61,7 @@ mod tests {
         fs::write(&file, "gitdir: main/.git/worktrees/a\n").unwrap();
         let expected = [PathBuf::from("main/.git/worktrees/a"), own.join("../..")];
         assert_eq!(of_pointer_file(&file), expected);
-        // Only if the repository knows of it.
+        // Only if the repository confirms it.
         assert_eq!(of_linked_tree(&file), None);
         fs::write(own.join("gitdir"), format!("{}\n", file.display())).unwrap();
         assert_eq!(of_linked_tree(&file), Some(at.path().canonicalize().unwrap().join("main/.git")));

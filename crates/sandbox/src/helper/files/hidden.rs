@@ -1,5 +1,5 @@
-//! Which places are covered so that nobody inside can read or write them, and which parts of those are shown all the
-//! same.
+//! The places that are covered so that no process inside can read or write them, and the parts of them that stay
+//! visible.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,33 +10,32 @@ use super::aliases::Mounts;
 use super::tree::open_old;
 use crate::Confinement;
 
-/// Files that only root may read, hidden for the case that the command has root's rights to files or /etc as a root of
-/// its own.
+/// Files that only root may read, hidden in case the command has root's file rights or /etc as a root.
 const ONLY_ROOT: &[&str] = &["/etc/gshadow", "/etc/gshadow-", "/etc/shadow", "/etc/shadow-"];
 const HOST_KEYS: &str = "/etc/ssh";
 
-/// As many links as the kernel follows in one path.
+/// The kernel's limit of links in one path.
 const MOST_LINKS: usize = 40;
 
-/// The mount that is put over a place.
+/// The mount over a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cover {
     /// Nothing: an empty folder or file.
     Blank,
     /// A folder that holds only what is shown of it.
     Partly,
-    /// The place itself again, read-only, within a folder that is partly covered.
+    /// The place itself, read-only, inside a partly covered folder.
     Shown,
 }
 
-/// Everything resolved: no path in here leads through a symbolic link.
+/// All paths here are resolved.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenPaths {
-    /// Parents come before what is inside them.
+    /// Parents come before their contents.
     covers: BTreeMap<PathBuf, Cover>,
-    /// Symbolic links on the way to hidden places. Turned elsewhere, they would lead to a place that is not hidden.
+    /// Symbolic links on the way to hidden places. If they were changed, they would lead to a visible place.
     pub(crate) links: Vec<PathBuf>,
-    /// Names that are to be held, as nothing is there yet.
+    /// Names to reserve, because nothing is there yet.
     pub(crate) missing: Vec<PathBuf>,
 }
 
@@ -65,14 +64,14 @@ impl HiddenPaths {
         hidden
     }
 
-    /// The same places, where they are mounted a second time.
+    /// Covers the same places where they are mounted a second time.
     fn cover_other_ways(&mut self) {
         if self.covers.is_empty() {
             return;
         }
         let mounts = Mounts::read();
         let others: Vec<PathBuf> = self.covers.keys().flat_map(|path| mounts.others(path)).collect();
-        // Something else may be mounted over it there, or above it.
+        // Something else may be mounted there, or above it.
         for other in others.into_iter().filter(|other| open_old(other).is_ok()) {
             self.covers.entry(other).or_insert(Cover::Blank);
         }
@@ -83,7 +82,7 @@ impl HiddenPaths {
         self.covers.insert(path, Cover::Blank);
     }
 
-    /// The hidden place that a path lies in or is.
+    /// The hidden place that contains the path.
     pub(crate) fn above(&self, path: &Path) -> Option<&Path> {
         let nearest = path.ancestors().find_map(|above| self.covers.get_key_value(above));
         nearest.filter(|(_, cover)| **cover != Cover::Shown).map(|(above, _)| above.as_path())
@@ -91,7 +90,7 @@ impl HiddenPaths {
 
     /// The covers to mount, in this order.
     pub(crate) fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
-        // Inside a folder that is covered, there is nothing left to cover.
+        // A covered folder hides its contents.
         let is_needed = |path: &Path, cover: Cover| {
             cover == Cover::Shown || path.parent().is_none_or(|parent| self.above(parent).is_none())
         };
@@ -112,7 +111,7 @@ impl HiddenPaths {
         }
     }
 
-    /// Of hidden places within each other, the one that is really covered.
+    /// Of nested hidden places, the one that is really covered.
     fn outermost<'a>(&'a self, path: &'a Path) -> Option<&'a Path> {
         let mut found = self.above(path)?;
         while let Some(above) = found.parent().and_then(|parent| self.above(parent)) {
@@ -122,8 +121,8 @@ impl HiddenPaths {
     }
 }
 
-/// The names that no command may make, as a file or folder of the user's own settings is to be there: those that are not
-/// there yet and that no stand-in holds. All of them are first names on their way that are missing.
+/// The names that no command may create, because a file or folder of the user's settings belongs there: those that do
+/// not exist yet and have no placeholder. Each is the first missing name of its path.
 pub(crate) fn withheld(confinement: &Confinement) -> Vec<PathBuf> {
     let files = confinement.hidden.iter().filter(|path| confinement.reserved.contains(path));
     let files = files.map(|path| (path, false));
@@ -147,18 +146,18 @@ pub(crate) fn only_root() -> impl Iterator<Item = PathBuf> {
     ONLY_ROOT.iter().map(PathBuf::from).chain(keys).filter(|path| open_old(path).is_ok())
 }
 
-/// Whether the first of the missing names is that of a folder: more follows, or it has no extension. A folder in the
-/// place of a file would be in the way of whoever is about to write that file.
+/// Whether the first missing name is a folder's: more names follow, or it has no extension. A folder in place of a file
+/// would block programs that write that file.
 fn is_folder_name(missing: &[OsString]) -> bool {
     missing.len() > 1 || missing.first().is_some_and(|name| Path::new(name).extension().is_none())
 }
 
-/// A path, followed as far as it goes.
+/// A path, resolved as far as it exists.
 #[derive(Debug, Default)]
 struct FollowedPath {
-    /// The part of the path that exists, without links.
+    /// The existing part of the path, resolved.
     end: PathBuf,
-    /// Where links were found on the way, without links before them.
+    /// The links on the way, each by its resolved path.
     links: Vec<PathBuf>,
     missing: Vec<OsString>,
 }
@@ -166,7 +165,7 @@ struct FollowedPath {
 impl FollowedPath {
     fn follow(path: &Path) -> Self {
         let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
-        // Most paths have no links, which is one question to the kernel.
+        // Most paths have no links, which one system call shows.
         if path.components().all(is_plain) && open_old(path).is_ok_and(|found| !is_link(&found)) {
             return Self { end: path.to_owned(), ..Self::default() };
         }
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_held_by_its_first_name_unless_it_is_a_file() {
+    fn a_missing_path_is_reserved_by_its_first_name_unless_it_is_a_file() {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         let paths = [at.join("a/b/c.json"), at.join(".state"), at.join("c.json")];

@@ -1,4 +1,4 @@
-//! A fresh `/proc` that shows only the command's own processes and cannot be written to.
+//! A new `/proc` that shows only the command's own processes and is not writable.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,7 @@ use super::sys;
 use super::tree::{clone_tree, new_mount};
 use super::wire::{StartFailure, StartStage};
 
-/// Files of `/proc` that show the machine's memory and keys, or take orders.
+/// Files of `/proc` that expose the machine's memory and keys, or accept commands.
 const HIDDEN: &[&str] = &[
     "/proc/acpi",
     "/proc/kcore",
@@ -30,7 +30,7 @@ const HIDDEN: &[&str] = &[
     "/proc/vmallocinfo",
 ];
 
-/// Made before the old `/proc` is covered: the kernel grants a new one only to whoever can see a whole old one.
+/// Mounted before the old `/proc` is covered: the kernel allows a new one only to a process that sees a whole old one.
 pub(crate) fn fresh(request: &HelperRequest) -> Result<OwnedFd, StartFailure> {
     if !request.has(SandboxLayer::ProcessNamespace) {
         return old().at(StartStage::Mounts, "keep /proc");
@@ -57,7 +57,7 @@ pub(crate) fn hide(root: &NewRoot) -> Result<(), StartFailure> {
     Ok(())
 }
 
-/// Without a process namespace, which only tests leave out, there is nothing of its own to show.
+/// Without a process namespace, which only tests leave out, it uses the old one.
 fn old() -> io::Result<OwnedFd> {
     clone_tree(Path::new("/proc"), sys::NOSUID | sys::NODEV)
 }

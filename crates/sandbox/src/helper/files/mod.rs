@@ -1,4 +1,4 @@
-//! The file system that a command sees: decided outside by `plan`, built inside by `mount`.
+//! The file system of a command: planned outside by `plan`, built inside by `mount`.
 
 mod aliases;
 pub(super) mod devices;

@@ -1,4 +1,4 @@
-//! Building the file system that the command sees, and moving into it.
+//! Builds the command's file system and enters it.
 
 use std::cell::RefCell;
 use std::fs;
@@ -21,7 +21,7 @@ use super::tree::{
 use super::wire::{StartFailure, StartStage};
 use crate::{Confinement, ReadAccess};
 
-/// Where the new root is put together. Every system has it, and nothing below it is mounted from the old one.
+/// The mount point of the new root. Every system has it, and nothing below it is taken from the old one.
 const STAGE: &str = "/proc";
 
 /// The paths that programs need to run at all.
@@ -39,7 +39,7 @@ pub(crate) const PLATFORM: &[&str] = &[
     "/usr",
 ];
 
-/// The paths that programs need from `/run`. The rest of it is sockets of services, and secrets.
+/// The paths that programs need from `/run`. The rest are sockets of services, and secrets.
 const RUN: &[&str] = &[
     "/run/NetworkManager/resolv.conf",
     "/run/current-system",
@@ -48,16 +48,16 @@ const RUN: &[&str] = &[
     "/run/systemd/resolve",
 ];
 
-/// A root under construction.
+/// A new root being built.
 pub(crate) struct NewRoot {
     root: OwnedFd,
-    /// Devices of the file systems that were made for it. New names are made only there: everywhere else another
-    /// command may be turning links at this moment.
+    /// Devices of the file systems made for it. New names are created only there: elsewhere another command may be
+    /// changing links.
     made: RefCell<Vec<u64>>,
 }
 
 impl NewRoot {
-    /// Clones what may be read into a root of its own. Everything in it is read-only, and no device works there.
+    /// Clones the readable paths into a new root, read-only and without devices.
     pub(crate) fn begin(confinement: &Confinement, plan: &MountPlan) -> Result<Self, StartFailure> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).at(StartStage::Mounts, "keep mounts private")?;
@@ -93,7 +93,7 @@ impl NewRoot {
         Ok(new)
     }
 
-    /// Mounts what is writable, and within it what is not.
+    /// Mounts the writable paths, and read-only ones inside them.
     pub(crate) fn apply(&self, confinement: &Confinement, plan: &MountPlan) -> Result<(), StartFailure> {
         for (path, place) in plan.places.iter().filter(|(path, _)| *path != Path::new("/")) {
             let mounted = self.mount_place(path, *place, plan);
@@ -128,7 +128,7 @@ impl NewRoot {
         Ok(())
     }
 
-    /// Covers a folder with an empty one, in which what is to be shown of it can be put.
+    /// Covers a folder with an empty one, into which its shown parts can be mounted.
     fn empty(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
         let Some(target) = unless_missing(self.open(path))? else { return Ok(None) };
         let empty = tmpfs("0555")?;
@@ -137,7 +137,7 @@ impl NewRoot {
         Ok(Some(empty))
     }
 
-    /// Shows something of a folder that was covered. Where the folder itself is not to be seen, nor is this.
+    /// Shows a part of a covered folder, unless the folder itself is invisible.
     fn show_again(&self, path: &Path, plan: &MountPlan) -> io::Result<()> {
         let shown = match plan.own_files.as_ref().and_then(|own| own.tree(path)) {
             Some(tree) => self.put_own(tree, path),
@@ -149,7 +149,7 @@ impl NewRoot {
         }
     }
 
-    /// Covers a path with nothing: an empty folder or file that cannot be read. One that is not there stays so.
+    /// Covers a path with an unreadable empty folder or file. A missing path is skipped.
     pub(crate) fn blank(&self, path: &Path) -> io::Result<()> {
         let Some(target) = unless_missing(self.open(path))? else { return Ok(()) };
         let folder = is_folder(&target)?;
@@ -157,7 +157,7 @@ impl NewRoot {
         attach(clone_tree(&blank, RDONLY | NOSUID | NODEV)?, &target)
     }
 
-    /// Puts a detached mount at a path of the new root.
+    /// Attaches a mount at a path of the new root.
     pub(crate) fn put(&self, mount: &OwnedFd, path: &Path) -> io::Result<()> {
         attach(mount, self.make_target(path, true)?)
     }
@@ -169,9 +169,9 @@ impl NewRoot {
                 .at(StartStage::Mounts, "seal the root")?;
         }
         let change = || -> io::Result<()> {
-            // On top of the old one, to which no path leads from then on, not even one upwards: whoever arrives at it
-            // is passed on to what covers it. To uncover it takes a right over the namespace that nobody inside has.
-            // Exchanging the two and taking the old one off would make the kernel wait for all processors.
+            // Mounted on top of the old root, which no path reaches from then on, not even `..`. Uncovering it takes a
+            // capability over the namespace that no process inside has. Swapping the two with `pivot_root` would make
+            // the kernel wait for all processors.
             attach(&self.root, open_old(Path::new("/"))?)?;
             rustix::process::fchdir(&self.root)?;
             rustix::process::chroot(".")?;
@@ -186,11 +186,11 @@ impl NewRoot {
         if let Some(tree) = own.and_then(|own| own.tree(path)).filter(|_| place.kind == MountKind::Writable) {
             return self.put_own(tree, path);
         }
-        // A place inside a root is taken from there, with all the settings of the root's mount.
+        // A place inside a root is taken from the root's mount, with its attributes.
         let source = if place.kind == MountKind::Writable { open_old(path)? } else { self.open(path)? };
         let found = fstat(&source)?;
         let is_same = (found.st_dev, found.st_ino) == (place.device, place.inode);
-        // Of what nobody asked for by name, another one is as good, if it gives nobody more.
+        // For a path that was not named explicitly, a replaced file is acceptable if the mount is read-only.
         if !is_same && (place.is_required || place.kind != MountKind::ReadOnly) {
             return Err(io::Error::other("it was replaced while the command was being started"));
         }
@@ -212,7 +212,7 @@ impl NewRoot {
         attach(clone_opened(&source, attributes)?, self.make_target(path, folder)?)
     }
 
-    /// Shows paths in a root that starts out empty.
+    /// Shows paths in an initially empty root.
     fn show(&self, paths: &[PathBuf], plan: &MountPlan) -> Result<(), StartFailure> {
         let mut ends: Vec<PathBuf> = paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         ends.sort();
@@ -230,7 +230,7 @@ impl NewRoot {
             .and_then(|own| own.read_only(plan).find(|(own, _)| path.starts_with(own)));
         match own {
             Some((own, tree)) if own == path => self.put_own(tree, path),
-            // Along with the folder around it, which comes first.
+            // Shown with its parent folder, which comes first.
             Some(_) => Ok(()),
             None => self.bind(path, RDONLY | NOSUID | NODEV),
         }
@@ -240,7 +240,7 @@ impl NewRoot {
         attach(tree, self.make_target(path, is_folder(tree)?)?)
     }
 
-    /// Puts the user's own folders over themselves, with the user as their owner.
+    /// Mounts the user's own folders with the user as their owner.
     fn show_own(&self, plan: &MountPlan) -> Result<(), StartFailure> {
         for (path, tree) in plan.own_files.iter().flat_map(|own| own.read_only(plan)) {
             self.open(path)
@@ -250,14 +250,14 @@ impl NewRoot {
         Ok(())
     }
 
-    /// A path that leads through symbolic links gets one link that says the same.
+    /// A path through symbolic links gets one equivalent link.
     fn link_all(&self, paths: &[PathBuf]) {
         for path in paths {
             let (Ok(end), Some(parent)) = (fs::canonicalize(path), path.parent()) else { continue };
             if end == *path {
                 continue;
             }
-            // Fails where the way is already there, which is as good.
+            // Fails if the path exists already, which is fine.
             if let (Ok(parent), Some(name)) = (self.make_target(parent, true), path.file_name())
                 && self.is_made(&parent)
             {
@@ -286,7 +286,7 @@ impl NewRoot {
         replace().at(StartStage::Mounts, "replace /run")
     }
 
-    /// Closes `/run` for new names, once everything that belongs there is there.
+    /// Makes `/run` read-only after everything is mounted there.
     pub(crate) fn seal_run(&self) -> Result<(), StartFailure> {
         match self.open(Path::new("/run")) {
             Ok(run) => sys::mount_setattr(run, RDONLY | NOSUID | NODEV, false).or_else(|error| {
@@ -302,7 +302,7 @@ impl NewRoot {
         open_beneath(&self.root, path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Opens a mount point, making it where the new root is ours.
+    /// Opens a mount point, creating it in our own file systems.
     fn make_target(&self, path: &Path, folder: bool) -> io::Result<OwnedFd> {
         match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

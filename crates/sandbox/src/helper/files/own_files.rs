@@ -1,8 +1,8 @@
-//! The files that are the user's own when the server runs as root.
+//! The user's own files if the server runs as root.
 //!
-//! The command then is a user that nobody else is, so that files which only root may read are closed to it by their
-//! rights. The folders that the user works with are mounted so that root's files in them belong to that user: to the
-//! command nothing has changed there, and what it makes is root's on disk.
+//! The command then runs with an unused user id, so that files which only root may read are closed to it. The user's
+//! folders are mounted with mapped owners: root's files in them appear to belong to that user, and files it creates
+//! belong to root on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,20 +23,20 @@ use super::tree::{clone_opened, open_old};
 use super::wire::{StartFailure, StartStage};
 use crate::{Confinement, ReadAccess};
 
-/// Nobody on any system: above the ranges that containers use.
+/// An unused user id, above the ranges of containers.
 pub(crate) const STRANGER: u32 = 1_900_000_000;
 
-/// Mounts of the user's own folders, not yet attached anywhere.
+/// Mounts of the user's own folders, not attached yet.
 #[derive(Debug)]
 pub(crate) struct OwnFiles {
     trees: BTreeMap<PathBuf, OwnedFd>,
-    /// The user namespace that says whose is whose.
+    /// The user namespace that defines the mapping.
     mapping: OwnedFd,
 }
 
 impl OwnFiles {
-    /// `None` where such mounts are not to be had: in most containers, and on file systems that cannot do it. Nothing
-    /// that happens to a path meanwhile leads to that.
+    /// `None` if mapped mounts are not supported: in most containers, and on some file systems. Concurrent changes of a
+    /// path do not lead to `None`.
     pub(crate) fn prepare(
         confinement: &Confinement,
         cwd: &Path,
@@ -59,14 +59,14 @@ impl OwnFiles {
             match tree(&path, NOSUID | NODEV | RDONLY, &mapping, plan) {
                 Ok(Some(tree)) => _ = trees.entry(path).or_insert(tree),
                 Ok(None) => return Ok(None),
-                // Gone, or a link by now. Then it is not the user's own.
+                // Removed or replaced by a link, so it is not the user's own.
                 Err(_) => {}
             }
         }
         Ok(Some(Self { trees, mapping }))
     }
 
-    /// The same file as the user's own.
+    /// The same file with mapped owners.
     pub(crate) fn own(&self, opened: &OwnedFd) -> io::Result<OwnedFd> {
         let tree = clone_opened(opened, NOSUID | NODEV)?;
         sys::map_mount(&tree, &self.mapping, false)?;
@@ -77,12 +77,12 @@ impl OwnFiles {
         self.trees.get(path)
     }
 
-    /// Whether it lies in one of the folders.
+    /// Whether the path is in one of the folders.
     pub(crate) fn contains(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.trees.contains_key(above))
     }
 
-    /// All that is not writable, parents first.
+    /// The read-only folders, parents first.
     pub(crate) fn read_only<'a>(
         &'a self,
         plan: &'a MountPlan,
@@ -92,7 +92,7 @@ impl OwnFiles {
     }
 }
 
-/// The folders that can be read as the user's own.
+/// The user's own readable folders.
 fn read_only(confinement: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSet<PathBuf> {
     let listed = match &confinement.read {
         ReadAccess::Everything => &[],
@@ -107,7 +107,7 @@ fn read_only(confinement: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSe
             own.iter().map(PathBuf::as_path).chain(plan.writable()).filter_map(closed_above).collect();
         own.extend(closed);
     }
-    // The whole system is nobody's own.
+    // The whole system is not the user's own.
     own.remove(Path::new("/"));
     let all: Vec<PathBuf> = own.iter().cloned().chain(plan.writable().map(Path::to_owned)).collect();
     own.retain(|path| !all.iter().any(|other| path != other && path.starts_with(other)));
@@ -116,7 +116,7 @@ fn read_only(confinement: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSe
     own
 }
 
-/// The topmost folder on the way that only root can pass.
+/// The topmost parent folder that only root can enter.
 fn closed_above(path: &Path) -> Option<PathBuf> {
     let above: Vec<&Path> = path.ancestors().skip(1).collect();
     let is_closed = |folder: &&&Path| {
@@ -127,7 +127,7 @@ fn closed_above(path: &Path) -> Option<PathBuf> {
     above.iter().rev().find(is_closed).map(|folder| folder.to_path_buf())
 }
 
-/// `None` when the file system cannot do it.
+/// `None` if the file system does not support it.
 fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &MountPlan) -> io::Result<Option<OwnedFd>> {
     let source = open_old(path)?;
     let found = fstat(&source)?;
@@ -139,31 +139,31 @@ fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &MountPlan) -> io
     let tree = clone_opened(&source, attributes)?;
     let is_writable = attributes & RDONLY == 0;
     let mapped = match sys::map_mount(&tree, mapping, true) {
-        // Something is mounted in there that cannot be mapped. It is read all the same, as anybody.
+        // A mount inside cannot be mapped. It is still readable by everyone's permissions.
         Err(_) if !is_writable => sys::map_mount(&tree, mapping, false),
         mapped => mapped,
     };
     Ok(mapped.is_ok().then_some(tree))
 }
 
-/// The mapping that a server which is root hands to all its helpers, since making one takes a process.
+/// The mapping for all helpers of a server that runs as root, because creating one takes a process.
 pub(crate) fn shared_mapping() -> Option<&'static OwnedFd> {
     static MADE: OnceLock<OwnedFd> = OnceLock::new();
     if MADE.get().is_none() && rustix::process::geteuid().is_root() {
-        // Where it cannot be made, each helper finds out why. Of two that are made at once, one is kept.
+        // On failure, each helper reports the reason. Of two concurrent results, one is kept.
         let _ = make_mapping().map(|made| MADE.set(made));
     }
     MADE.get()
 }
 
-/// A user namespace that says: what is root's on disk is the stranger's, and everybody else is who they are.
+/// A user namespace that maps root on disk to the unused user, and all others to themselves.
 fn make_mapping() -> io::Result<OwnedFd> {
     let (end, keep) = pipe_with(PipeFlags::CLOEXEC)?;
     let child = match sys::fork_with(libc::CLONE_NEWUSER)? {
-        // Nothing but system calls: in a server other threads may hold any lock at this moment.
+        // Only system calls: in a server other threads may hold any lock at this moment.
         Forked::Child => {
             sys::close_in_child(&keep);
-            // Ends by itself only if this server dies first.
+            // Ends by itself only if the server dies first.
             let _ = rustix::io::read(&end, &mut [0_u8; 1]);
             sys::exit(0)
         }
@@ -174,8 +174,8 @@ fn make_mapping() -> io::Result<OwnedFd> {
     let opened = write_maps(child, &map)
         .and_then(|()| File::open(format!("/proc/{child}/ns/user")).map(OwnedFd::from));
     if let Some(child) = Pid::from_raw(child) {
-        // Killed, because closing the pipe need not end it: a child that another thread forks in between holds the pipe
-        // open, too, and two such children would wait for each other for good.
+        // Killed, because closing the pipe may not end it: a child that another thread forks meanwhile holds the pipe
+        // open too, and two such children would wait for each other for ever.
         let _ = kill_process(child, Signal::KILL);
         let _ = waitpid(Some(child), WaitOptions::empty());
     }
@@ -183,26 +183,26 @@ fn make_mapping() -> io::Result<OwnedFd> {
     opened
 }
 
-/// The maps of the namespace that a command's sandbox is built in: root, to build them, and whom the command becomes.
+/// The maps of the namespace in which the sandbox is built: root, to build it, and the command's user.
 pub(crate) fn write_command_maps(child: i32, inside: u32) -> io::Result<()> {
     write_maps(child, &format!("0 0 1\n{inside} {STRANGER} 1\n"))
 }
 
-/// To be done from outside, by somebody who may map others than himself.
+/// Must be called from outside, by a process that may map other users.
 fn write_maps(child: i32, map: &str) -> io::Result<()> {
     for name in ["uid_map", "gid_map"] {
-        // The kernel takes it whole or not at all.
+        // The kernel accepts it as a whole or not at all.
         File::options().write(true).open(format!("/proc/{child}/{name}"))?.write_all(map.as_bytes())?;
     }
     Ok(())
 }
 
-/// Scripts open their standard streams again, by `/dev/stderr`. They are the command's own.
+/// Scripts open their standard streams again, as `/dev/stderr`, so the command's user must own them.
 pub(crate) fn hand_over_streams(terminal: bool, user: u32, group: u32) {
     const PIPES: rustix::fs::FsWord = 0x5049_5045;
     for stream in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
         let Ok(found) = fstat(stream) else { continue };
-        // A pipe without a name; one with a name is somebody's file.
+        // An anonymous pipe; a named one is a file of its owner.
         let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo
             && fstatfs(stream).is_ok_and(|system| system.f_type == PIPES);
         if is_pipe || (terminal && is_terminal(&found)) {
@@ -211,7 +211,7 @@ pub(crate) fn hand_over_streams(terminal: bool, user: u32, group: u32) {
     }
 }
 
-/// One of those that are made for each use.
+/// A pseudo-terminal.
 fn is_terminal(found: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
         && (136..144).contains(&libc::major(found.st_rdev))

@@ -1,13 +1,13 @@
-//! A name that must stay free while a command runs is held by an empty folder, since only something that exists can be
-//! mounted over. It is taken away again by the last command that needed it.
+//! Reserves a name while a command runs with an empty folder, because only existing paths can be mounted over. The last
+//! command that needs it removes it.
 //!
-//! The folder is marked by its sticky bit, which nobody gives to a folder of that name, so that one left behind by a
-//! helper that was killed is recognised and removed by the next. Each user of a placeholder holds a shared lock on it;
-//! whoever can get the exclusive lock is the last.
+//! The folder is marked by its sticky bit, which folders of that name do not usually have, so that the next helper
+//! recognises and removes one that a killed helper left. Each user of a placeholder holds a shared lock on it; whoever
+//! gets the exclusive lock is the last.
 //!
-//! Other commands may swap what is behind the name at any moment, and other users of the machine may have put
-//! something there to be in the way. So everything is done by descriptor, links are never followed, folders of other
-//! users are never locked, and no wait is without a limit.
+//! Other commands may replace the path at any moment, and other users of the machine may have created it on purpose. So
+//! everything uses descriptors, links are never followed, folders of other users are never locked, and every wait has a
+//! limit.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,11 +28,11 @@ use super::{sys, wait};
 
 const STICKY: u32 = 0o1000;
 
-/// How long the helper waits for others before it goes on without them.
+/// How long the helper waits for others before it continues without them.
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// How long a start may wait: not for long, and not when the command is no longer wanted.
+/// The wait limit of a start, which also ends when the command is cancelled.
 pub(crate) struct Patience<'a> {
     control: &'a OwnedFd,
     /// For all locks of one start together.
@@ -44,7 +44,7 @@ impl<'a> Patience<'a> {
         Self { control, deadline: Instant::now() + LONGEST_WAIT }
     }
 
-    /// Waits a moment. False when the time is over; an error when the command is to be ended.
+    /// Waits briefly. False after the deadline; an error if the command is to be ended.
     fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
         let [stop] = wait::readable([Some(self.control)], Some(BETWEEN_TRIES));
         if stop {
@@ -54,29 +54,28 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Whatever already holds a name: a shared placeholder, a real file, or nothing any more.
+/// What a name refers to: a shared placeholder, a real file, or nothing any more.
 enum NameHolder {
     Shared(Placeholder),
-    /// Somebody's own, or one that is not let go of: to be treated as any other file.
+    /// A real file, or a placeholder that is not released: treated like any other file.
     Real,
     /// Removed in the meantime.
     Gone,
 }
 
-/// Holds the name for as long as it lives; then it is given free.
+/// Reserves the name until dropped.
 #[derive(Debug)]
 pub(crate) struct Placeholder {
     parent: Rc<OwnedFd>,
     name: OsString,
-    /// The permissions that stay when somebody has put something into it.
+    /// The permissions if something was put into it.
     rights: u32,
-    /// Once removed, it stays open until the process ends: closing it is when the file system does its work, and
-    /// nobody has to wait for that.
+    /// Kept open until the process ends: closing is when the file system does its work, which need not delay anyone.
     folder: ManuallyDrop<File>,
 }
 
 impl Placeholder {
-    /// Holds a name in a folder, alone or together with other commands. `None`: something real is there.
+    /// Reserves a name in a folder, alone or together with other commands. `None` if it is a real file.
     pub(crate) fn hold(
         parent: &Rc<OwnedFd>,
         name: &OsStr,
@@ -89,7 +88,7 @@ impl Placeholder {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            // Another command may take the folder away between any two steps here.
+            // Another command may remove the folder between any two steps here.
             match Self::share(parent, name, rights, patience)? {
                 NameHolder::Shared(placeholder) => return Ok(Some(placeholder)),
                 NameHolder::Real => return Ok(None),
@@ -99,7 +98,7 @@ impl Placeholder {
         }
     }
 
-    /// Shares a placeholder that is already there. `None` when it is something real, or has just gone.
+    /// Shares an existing placeholder. `None` if it is a real file or was just removed.
     pub(crate) fn adopt(
         parent: &Rc<OwnedFd>,
         name: &OsStr,
@@ -131,12 +130,12 @@ impl Placeholder {
             Err(Errno::NOENT) => return Ok(NameHolder::Gone),
             Err(_) => return Ok(NameHolder::Real),
         };
-        // Again, of what was really opened.
+        // Checked again on the opened folder.
         if !is_marked(&fstat(&folder)?) || !is_empty(&folder)? {
             return Ok(NameHolder::Real);
         }
         while flock(&folder, FlockOperation::NonBlockingLockShared).is_err() {
-            // The last user holds it alone while it is being removed, and until its process has ended.
+            // The last user locks it exclusively while removing it, and until its process has ended.
             if !is_at(parent, name, &folder) {
                 return Ok(NameHolder::Gone);
             }
@@ -144,7 +143,7 @@ impl Placeholder {
                 return Ok(NameHolder::Real);
             }
         }
-        // Before the lock was had, the last user may have removed it, or found that it is in use.
+        // Before the lock was acquired, the last user may have removed it.
         if !is_at(parent, name, &folder) {
             return Ok(NameHolder::Gone);
         }
@@ -155,15 +154,15 @@ impl Placeholder {
         Ok(NameHolder::Shared(Self { parent: parent.clone(), name: name.to_owned(), rights, folder }))
     }
 
-    /// A forked process holds the lock as well, until it lets go.
+    /// A forked process also holds the lock until it releases it.
     pub(crate) fn forget_in_child(&self) {
         sys::close_in_child(&*self.folder);
     }
 }
 
-/// Removes the folder, unless another command still needs it or somebody has put something into it.
+/// Removes the folder, unless another command still needs it or something was put into it.
 ///
-/// Asking for the exclusive lock in vain gives up the shared one, so that of two that end at once one is the last.
+/// A failed attempt for the exclusive lock drops the shared one, so that of two concurrent users one is the last.
 impl Drop for Placeholder {
     fn drop(&mut self) {
         if flock(&*self.folder, FlockOperation::NonBlockingLockExclusive).is_err()
@@ -171,7 +170,7 @@ impl Drop for Placeholder {
         {
             return;
         }
-        // Never more than an empty folder, whatever has been put there since.
+        // Only ever removes an empty folder.
         let in_use = unlinkat(&*self.parent, &self.name, AtFlags::REMOVEDIR) == Err(Errno::NOTEMPTY);
         if in_use {
             let _ = fchmod(&*self.folder, Mode::from_raw_mode(self.rights));
@@ -179,8 +178,8 @@ impl Drop for Placeholder {
     }
 }
 
-/// Makes the folder with its mark at once: nothing is changed afterwards, as it could be another one by then. The
-/// folder around it may have its own rules for what is made in it; they leave the mark alone.
+/// Creates the folder with its mark in one step: later it could be another one. Rules of the parent folder do not
+/// affect the mark.
 fn create(parent: &OwnedFd, name: &OsStr, rights: u32) -> Result<(), Errno> {
     let mask = umask(Mode::empty());
     let created = mkdirat(parent, name, Mode::from_raw_mode(STICKY | rights));

@@ -1,5 +1,4 @@
-//! Which places of the file system are mounted how. Decided outside, before anything is unshared, and carried out
-//! inside by `mount`.
+//! Plans which places are mounted and how: outside, before anything is unshared. `mount` carries it out inside.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,7 +20,7 @@ use super::tree::open_old;
 use super::wire::{StartFailure, StartStage};
 use crate::Confinement;
 
-/// The permissions of placeholders for everybody else: of protected names, and of hidden ones.
+/// Permissions of placeholders for other users: of protected names, and of hidden ones.
 const PROTECTED_RIGHTS: u32 = 0o755;
 const HIDDEN_RIGHTS: u32 = 0o700;
 
@@ -29,37 +28,37 @@ const HIDDEN_RIGHTS: u32 = 0o700;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountKind {
     Writable,
-    /// Writable, and a mount only so that it cannot be renamed: something below it is a mount.
+    /// Writable, and a mount only so that it cannot be renamed, because it contains another mount.
     Pinned,
     ReadOnly,
-    /// A name behind which nobody may put anything, shown as an empty file.
+    /// A reserved name, shown as an empty file.
     Blank,
 }
 
-/// A place as it was found, so that another one put there in the meantime is noticed.
+/// A place with its identity, so that a replacement is noticed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MountPlace {
     pub(crate) kind: MountKind,
     pub(crate) device: u64,
     pub(crate) inode: u64,
-    /// Without it the command is not started. What the server found by looking around may be gone by now.
+    /// Without it the command is not started. Paths that the server found by scanning may be gone by now.
     pub(crate) is_required: bool,
 }
 
-/// Everything resolved: no path in here leads through a symbolic link.
+/// All paths here are resolved.
 #[derive(Debug, Default)]
 pub(crate) struct MountPlan {
-    /// Parents come before what is inside them.
+    /// Parents come before their contents.
     pub(crate) places: BTreeMap<PathBuf, MountPlace>,
     pub(crate) hidden: HiddenPaths,
-    /// Outside of the roots, but of the same repository.
+    /// Outside the roots, but of the same repository.
     pub(crate) git_folders: Vec<PathBuf>,
-    /// Set when the server is root and the command is not to have its rights to files.
+    /// Set if the server is root and the command must not have its file rights.
     pub(crate) own_files: Option<OwnFiles>,
     placeholders: Vec<Placeholder>,
 }
 
-/// Which parts of a plan are wanted. Only tests leave any out.
+/// The wanted parts of a plan. Only tests leave any out.
 #[derive(Clone, Copy)]
 pub(crate) struct WantedMounts {
     pub(crate) protected: bool,
@@ -112,7 +111,7 @@ impl MountPlan {
         self.writable().any(|path| path == Path::new("/"))
     }
 
-    /// For a server that is root, wherever the command has root's rights to files.
+    /// For a server that is root, if the command has root's file rights.
     pub(crate) fn hide_what_only_root_reads(&mut self) {
         for path in only_root() {
             if self.own_files.as_ref().is_none_or(|own| own.contains(&path)) {
@@ -121,7 +120,7 @@ impl MountPlan {
         }
     }
 
-    /// The stand-ins that were made, for whoever is to take them away again.
+    /// The placeholders, for the process that removes them.
     pub(crate) fn take_placeholders(&mut self) -> Vec<Placeholder> {
         std::mem::take(&mut self.placeholders)
     }
@@ -149,7 +148,7 @@ impl MountPlan {
     }
 
     fn add_found(&mut self, path: &Path, kind: MountKind, found: &Stat, is_required: bool) {
-        // A place that was asked for by name stays as asked.
+        // An explicitly named place stays as requested.
         let known = self.places.get(path).copied();
         if known.is_some_and(|place| place.kind == MountKind::Writable || (place.is_required && !is_required))
         {
@@ -205,14 +204,14 @@ impl MountPlan {
                 let adopted = Placeholder::adopt(root.opened, name, PROTECTED_RIGHTS, patience)?;
                 self.placeholders.extend(adopted);
                 let found = match look(&path) {
-                    // Another command's, which has just ended.
+                    // Another command's placeholder, which has just been removed.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         return self.hold_free(root, name, patience);
                     }
                     found => found?,
                 };
-                // Another user's stand-in goes with that user's command. The name then stays free: no command may
-                // make it.
+                // Another user's placeholder is removed with that user's command. The name then stays free: commands
+                // are refused to create it.
                 let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
                 self.add_found(&path, MountKind::ReadOnly, &found, is_ours);
                 Ok(())
@@ -221,18 +220,18 @@ impl MountPlan {
         }
     }
 
-    /// A name that is not there yet gets an empty folder to mount over, for as long as the command runs.
+    /// A missing name gets an empty folder to mount over, while the command runs.
     fn hold_free(&mut self, root: &OpenFolder<'_>, name: &OsStr, patience: &Patience<'_>) -> io::Result<()> {
         match Placeholder::hold(root.opened, name, PROTECTED_RIGHTS, patience) {
             Ok(placeholder) => self.placeholders.extend(placeholder),
-            // Where the server cannot create it, the command, being the same user, cannot either.
+            // If the server cannot create it, the command, being the same user, cannot either.
             Err(error) if is_not_allowed(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
         self.add(&root.path.join(name), MountKind::ReadOnly)
     }
 
-    /// A symbolic link, or a file that names a folder: what it leads to is protected along with it.
+    /// A symbolic link, or a file that names a folder: its target is protected too.
     fn protect_pointer(
         &mut self,
         path: &Path,
@@ -254,13 +253,13 @@ impl MountPlan {
             let target = without_dots(&parent.join(target));
             if !roots.iter().any(|root| target.starts_with(root)) {
                 match fs::canonicalize(&target) {
-                    // Neither the way there nor the place itself is in reach.
+                    // Neither the path nor the target is writable.
                     Ok(end) if !roots.iter().any(|root| end.starts_with(root)) => continue,
                     Err(_) => continue,
                     Ok(_) => {}
                 }
             }
-            // A way through further links, or to nothing, could be turned elsewhere by the command.
+            // Further links, or a missing target, could be changed by the command.
             match look(&target) {
                 Ok(end) if file_type(&end) != FileType::Symlink => {
                     self.add_found(&target, MountKind::ReadOnly, &end, is_required);
@@ -272,8 +271,8 @@ impl MountPlan {
         Ok(())
     }
 
-    /// Protects a path that the server found beneath a root a while ago. It may be gone, or something else; then it is
-    /// not followed.
+    /// Protects a path that the server found inside a root earlier. It may be gone or replaced; then it is not
+    /// followed.
     fn protect_if_there(&mut self, path: &Path, roots: &[PathBuf]) {
         let is_inside = roots.iter().any(|root| path.starts_with(root) && path != root);
         if !is_inside || self.places.contains_key(path) || self.hidden.above(path).is_some() {
@@ -289,7 +288,7 @@ impl MountPlan {
         };
     }
 
-    /// Hidden names behind which nothing is yet get an empty folder to cover.
+    /// Missing hidden paths get an empty folder to cover.
     fn hold_hidden(&mut self, patience: &Patience<'_>) -> Result<(), StartFailure> {
         for path in std::mem::take(&mut self.hidden.missing) {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
@@ -300,7 +299,7 @@ impl MountPlan {
                 .and_then(|parent| Placeholder::hold(&Rc::new(parent), name, HIDDEN_RIGHTS, patience));
             match held {
                 Ok(placeholder) => self.placeholders.extend(placeholder),
-                // Nobody else can make it then: all that could is this same user.
+                // No command can create it then either, being the same user.
                 Err(error) if is_not_allowed(&error) => continue,
                 Err(error) => {
                     return Err(error).at(StartStage::Mounts, &format!("keep {} hidden", path.display()));
@@ -311,7 +310,7 @@ impl MountPlan {
         Ok(())
     }
 
-    /// A link on the way to something hidden stays what it is.
+    /// Keeps a link on the way to a hidden path unchanged.
     fn hold_links(&mut self, roots: &[PathBuf]) -> Result<(), StartFailure> {
         for link in std::mem::take(&mut self.hidden.links) {
             if roots.iter().any(|root| link.starts_with(root)) && self.hidden.above(&link).is_none() {
@@ -322,7 +321,8 @@ impl MountPlan {
         Ok(())
     }
 
-    /// A folder above a mount could be moved away and made again, with the name free. A mount cannot be moved.
+    /// A parent folder of a mount could be renamed and created again, with the name free. A mount point cannot be
+    /// renamed.
     fn pin(&mut self, roots: &[PathBuf]) -> io::Result<()> {
         let places = self.places.iter().map(|(path, place)| (path.clone(), place.is_required));
         let covers = self.hidden.covers().map(|(path, _)| (path.to_owned(), true));
@@ -344,13 +344,13 @@ impl MountPlan {
     }
 }
 
-/// A folder, and the way to it.
+/// A folder and its path.
 struct OpenFolder<'a> {
     path: &'a Path,
     opened: &'a Rc<OwnedFd>,
 }
 
-/// The metadata behind a path, without following any link, not even on the way.
+/// The metadata of a path, without following any link in it.
 fn look(path: &Path) -> io::Result<Stat> {
     Ok(fstat(open_old(path)?)?)
 }
@@ -369,7 +369,7 @@ fn is_not_allowed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The path with `.` and `..` taken out by name alone.
+/// The path with `.` and `..` removed as text.
 fn without_dots(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {

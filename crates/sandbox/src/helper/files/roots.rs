@@ -1,4 +1,4 @@
-//! Where the writable roots really are.
+//! Resolves the writable roots.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use super::wire::{StartFailure, StartStage};
 use crate::Confinement;
 
-/// Never writable by being listed: the helper puts its own there.
+/// Never writable: the helper mounts its own there.
 const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// The writable roots without symbolic links. Those that do not exist are left out.
+/// The resolved writable roots. Missing ones are left out.
 ///
-/// One that no longer leads where it led when it was decided on is an error: another command has turned it.
+/// A root whose target has changed since it was decided is an error: another command has changed it.
 pub(crate) fn writable_roots(confinement: &Confinement) -> Result<Vec<PathBuf>, StartFailure> {
     let mut resolved: Vec<(&PathBuf, PathBuf)> = Vec::with_capacity(confinement.writable.len());
     for asked in &confinement.writable {
@@ -39,8 +39,8 @@ pub(crate) fn writable_roots(confinement: &Confinement) -> Result<Vec<PathBuf>, 
     Ok(roots)
 }
 
-/// Whether the way to a root leads through another root and then out of it. An earlier command can have put such a
-/// link there; whoever asked for the root cannot have meant it.
+/// Whether a root's path leads through another root and then out of it. An earlier command may have put such a link
+/// there, so it cannot be what the user meant.
 fn turned_elsewhere(asked: &Path, end: &Path, roots: &[PathBuf]) -> bool {
     asked.ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok()).any(|above| {
         roots.iter().any(|root| root != end && above.starts_with(root) && !end.starts_with(root))

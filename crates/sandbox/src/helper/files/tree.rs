@@ -1,4 +1,4 @@
-//! Single mounts: making, opening, copying and attaching them, all by descriptor.
+//! Individual mounts: creating, opening, copying and attaching them, all by descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,7 +34,7 @@ pub(crate) fn new_mount(
     Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-/// Opens a path of the old root that must not lead through any symbolic link.
+/// Opens a path of the old root without following any symbolic link.
 pub(crate) fn open_old(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)

@@ -1,4 +1,4 @@
-//! Attempts on the process that starts commands, made as the user of its commands.
+//! Attempts to reach the process that starts commands, made as the commands' user.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ pub(in crate::helper) fn run() -> ! {
     let mut attempts = vec![
         workspace(),
         stopped("rights of root", "becoming root", sys::become_root()),
-        // It does no harm where it succeeds: nothing is stopped by it.
+        // Harmless if it succeeds: the signal stops nothing.
         stopped("signals", "sending a signal", signal(target)),
         stopped("tracing", "tracing the process", sys::trace(target)),
         stopped("memory", "reading its memory", fs::File::open(proc.join("mem"))),
@@ -38,7 +38,7 @@ fn signal(target: i32) -> io::Result<()> {
     Ok(kill_process(target, Signal::CONT)?)
 }
 
-/// A user who cannot work in the workspace would be no use.
+/// A user that cannot work in the workspace would be useless.
 fn workspace() -> EscapeAttempt {
     let file = format!(".oarlock-separation-{}", std::process::id());
     match fs::write(&file, "x").and_then(|()| fs::remove_file(&file)) {

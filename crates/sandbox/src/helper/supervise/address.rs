@@ -1,25 +1,25 @@
-//! Reading a copied socket address. Nothing here looks at anybody's memory.
+//! Parses a copied socket address, without reading other memory.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a local socket is.
+/// The address of a Unix socket.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Local<'a> {
     Path(&'a [u8]),
-    /// A name without a file, or nothing at all: the address says it all.
+    /// An abstract name, or none: the address is complete.
     Name,
 }
 
-/// The address that a socket of the internet is to be connected to.
+/// The address to connect an internet socket to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Remote {
     Host {
         ip: IpAddr,
         port: u16,
     },
-    /// Ends an association; nobody is reached.
+    /// Dissolves the association.
     Nobody,
-    /// Too short, or of a family that such a socket cannot reach.
+    /// Too short, or of another family.
     Unknown,
 }
 
@@ -27,7 +27,7 @@ fn family(address: &[u8]) -> Option<i32> {
     Some(i32::from(u16::from_ne_bytes([*address.first()?, *address.get(1)?])))
 }
 
-/// `None` when it is not an address of a local socket.
+/// `None` if it is not the address of a Unix socket.
 pub(super) fn local(address: &[u8]) -> Option<Local<'_>> {
     let (_, name) = address.split_first_chunk::<2>()?;
     if family(address) != Some(libc::AF_UNIX) || name.len() > 108 {
@@ -60,7 +60,7 @@ pub(super) fn remote(address: &[u8]) -> Remote {
     }
 }
 
-/// An address of a local socket, for the kernel.
+/// The address of a Unix socket, for the kernel.
 pub(super) fn of_path(path: &str) -> Vec<u8> {
     let family = u16::try_from(libc::AF_UNIX).unwrap_or(0).to_ne_bytes();
     [family.as_slice(), path.as_bytes(), &[0]].concat()

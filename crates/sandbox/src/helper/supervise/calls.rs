@@ -1,4 +1,4 @@
-//! System calls of the supervisor that no safe wrapper offers, each as one small safe function.
+//! System calls of the supervisor without a safe wrapper, each as a small safe function.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -10,10 +10,10 @@ fn checked(result: i64) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Binds this process and all it starts to a filter, and gives the descriptor on which its questions arrive.
+/// Applies a filter to this process and all it starts, and returns the descriptor on which notifications arrive.
 ///
-/// A call that the supervisor has taken up is interrupted only by what ends the process: one that was done already
-/// cannot be done again. Kernels before 5.19 cannot promise that.
+/// A call that the supervisor has received is interrupted only by a fatal signal: a completed call cannot be repeated.
+/// Kernels before 5.19 cannot guarantee that.
 #[expect(unsafe_code, reason = "the crate for filters knows no listeners")]
 pub(in super::super) fn install(filter: &BpfProgram) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog {
@@ -35,17 +35,17 @@ pub(in super::super) fn install(filter: &BpfProgram) -> io::Result<OwnedFd> {
     }
 }
 
-/// A call that waits for its answer.
+/// A blocked call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Notification {
     pub(super) id: u64,
-    /// As numbered in the namespace of the supervisor.
+    /// As numbered in the supervisor's namespace.
     pub(super) thread: i32,
     pub(super) call: i64,
     pub(super) arguments: [u64; 6],
 }
 
-/// The next question. An error when whoever asked is gone.
+/// The next notification. An error if the caller is gone.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn receive(listener: &OwnedFd) -> io::Result<Notification> {
     // SAFETY: plain numbers, for which zero is a value; the kernel asks for zeros.
@@ -62,14 +62,14 @@ pub(super) fn receive(listener: &OwnedFd) -> io::Result<Notification> {
     })
 }
 
-/// Whether the call still waits. What was read of its thread before is only then known to be of that thread.
+/// Whether the call is still blocked. Only then is data that was read before certainly from its thread.
 #[expect(unsafe_code, reason = "ioctl takes a pointer")]
 pub(super) fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
     // SAFETY: the number outlives the call, which only reads it.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
-/// Ends the call with an error, or with 0. Whoever is gone meanwhile needs no answer.
+/// Ends the call with an error, or with 0. Ignores callers that are gone.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn answer(listener: &OwnedFd, id: u64, outcome: io::Result<()>) {
     let error = match outcome {
@@ -81,7 +81,7 @@ pub(super) fn answer(listener: &OwnedFd, id: u64, outcome: io::Result<()>) {
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
 }
 
-/// Lets the kernel do the call as it stands. Only for calls that are safe whatever they ask for by then.
+/// Lets the kernel perform the call. Only for calls that are safe whatever their arguments are by then.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn go_on(listener: &OwnedFd, id: u64) {
     const CONTINUE: u32 = 1;
@@ -90,7 +90,7 @@ pub(super) fn go_on(listener: &OwnedFd, id: u64) {
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
 }
 
-/// Ends the call with a descriptor of this file, under the first number that is free there.
+/// Ends the call with a descriptor of this file, under the lowest free number.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn give(listener: &OwnedFd, id: u64, file: &OwnedFd, close_on_exec: bool) -> io::Result<()> {
     const SEND: u32 = 2;
@@ -130,7 +130,7 @@ pub(super) fn set_mark(process: i32, mark: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Binds this thread, and no other, to a set of Landlock rules.
+/// Applies Landlock rules to this thread only.
 #[expect(unsafe_code, reason = "the crate for Landlock takes no set that somebody else made")]
 pub(super) fn restrict_thread(rules: &OwnedFd, flags: u32) -> io::Result<()> {
     const ALL_THREADS: u32 = 1 << 3;
@@ -141,7 +141,7 @@ pub(super) fn restrict_thread(rules: &OwnedFd, flags: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether two descriptors of this process are of the same open file.
+/// Whether two descriptors of this process refer to the same open file.
 #[expect(unsafe_code, reason = "kcmp has no safe wrapper")]
 pub(super) fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
     const FILES: i32 = 0;
@@ -150,7 +150,7 @@ pub(super) fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, this, this, FILES, one.as_raw_fd(), other.as_raw_fd()) == 0 }
 }
 
-/// Puts a descriptor in the place of one that the waiting thread has.
+/// Replaces a descriptor of the waiting thread.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn replace(
     listener: &OwnedFd,
@@ -190,14 +190,14 @@ pub(super) fn memory_of(thread: i32, address: u64, length: usize) -> io::Result<
     }
 }
 
-/// A copy of a text in another thread's memory, without the zero at its end.
+/// A copy of a string in another thread's memory, without its terminating zero.
 pub(super) fn text_of(thread: i32, address: u64) -> io::Result<Vec<u8>> {
     const LONGEST: usize = 4096;
     const PAGE: u64 = 4096;
     let mut text = Vec::new();
     while text.len() < LONGEST {
         let at = address.wrapping_add(text.len() as u64);
-        // No further than the page, as the next one may not be there. Most texts are short.
+        // Up to the end of the page, as the next one may not exist. Most strings are short.
         let short = if text.is_empty() { 256 } else { PAGE };
         let length = usize::try_from((PAGE - at % PAGE).min(short)).unwrap_or(1);
         let piece = memory_of(thread, at, length)?;
@@ -210,14 +210,13 @@ pub(super) fn text_of(thread: i32, address: u64) -> io::Result<Vec<u8>> {
     if text.len() < LONGEST { Ok(text) } else { Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG)) }
 }
 
-/// The kernel takes most arguments to be 32 bits wide.
+/// The kernel uses 32 bits of most arguments.
 pub(super) fn low_half(argument: u64) -> i32 {
     let [a, b, c, d, ..] = argument.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Whoever asks and whoever answers take turns, which the kernel can use to have them share a processor. Older ones
-/// cannot.
+/// Caller and supervisor alternate, so the kernel can run them on one processor. Not supported by older ones.
 #[expect(unsafe_code, reason = "ioctl takes a number")]
 pub(super) fn take_turns(listener: &OwnedFd) {
     const SYNC_WAKE_UP: u64 = 1;
@@ -247,8 +246,8 @@ pub(super) fn is_bound(socket: impl AsFd) -> bool {
     result == 0 && length > 2
 }
 
-/// The process at the other end of a local connection: the one that listened. 0 for one that is not in this
-/// namespace, which is why the usual wrapper cannot be used.
+/// The process that listened at the other end of a Unix connection. 0 if it is not in this namespace, which is why the
+/// usual wrapper cannot be used.
 #[expect(unsafe_code, reason = "the safe wrapper cannot say 0")]
 pub(super) fn peer(socket: impl AsFd) -> io::Result<c_int> {
     let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
@@ -266,8 +265,8 @@ pub(super) fn peer(socket: impl AsFd) -> io::Result<c_int> {
     Ok(found.pid)
 }
 
-/// Gives up every capability but the one to look into the command's processes: some close themselves to others of
-/// the same user. Where it is not there to be kept, nothing is.
+/// Drops every capability except the one for reading the command's processes, some of which hide from processes of the
+/// same user. Without that capability, keeps none.
 #[expect(unsafe_code, reason = "capset has no safe wrapper that covers unknown capabilities")]
 pub(in super::super) fn keep_looking_into_processes() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;

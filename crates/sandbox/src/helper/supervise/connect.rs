@@ -1,4 +1,4 @@
-//! Connecting on behalf of a command: which socket, to whom, and whether that is allowed.
+//! Connects on behalf of a command, if the target is allowed.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
@@ -16,10 +16,10 @@ use super::granted::Granted;
 use super::local::LocalAttempt;
 use super::target::Target;
 
-/// The longest address that the kernel takes.
+/// The kernel's limit of an address.
 const MAX_ADDRESS: usize = 128;
 
-/// The ports that may not be connected to, and the sockets that may all the same.
+/// Closed ports, and allowed sockets.
 pub(super) struct ConnectionRules {
     /// Ports of this machine.
     pub(super) closed_ports: Vec<u16>,
@@ -27,22 +27,22 @@ pub(super) struct ConnectionRules {
     pub(super) granted: Granted,
 }
 
-/// How far a connection has come. Errors are for the command.
+/// The state of a connection attempt. Errors are for the command.
 pub(super) enum ConnectionStep {
     Done,
     Later(ConnectionAttempt),
 }
 
-/// A connection in the making, for a command that waits for it.
+/// A pending connection, for which a command waits.
 pub(super) enum ConnectionAttempt {
-    /// The kernel works on it.
+    /// The kernel is connecting.
     Remote { socket: OwnedFd, address: Vec<u8> },
-    /// The queue of the one that listens is full.
+    /// The listener's queue is full.
     Local(LocalAttempt),
 }
 
 impl ConnectionAttempt {
-    /// The descriptor that becomes ready when there is something to do. `None`: to be tried again after a while.
+    /// The descriptor to poll. `None`: retry after a while.
     pub(super) fn awaited(&self) -> Option<&OwnedFd> {
         match self {
             Self::Remote { socket, .. } => Some(socket),
@@ -50,7 +50,7 @@ impl ConnectionAttempt {
         }
     }
 
-    /// How long the command wants to wait.
+    /// The command's timeout.
     pub(super) fn limit(&self) -> Option<Duration> {
         let socket = match self {
             Self::Remote { socket, .. } => socket,
@@ -59,7 +59,7 @@ impl ConnectionAttempt {
         socket_timeout(socket, Timeout::Send).ok().flatten()
     }
 
-    /// The error of the kernel when that time is over.
+    /// The kernel's error after that time.
     pub(super) fn timed_out(&self) -> i32 {
         match self {
             Self::Remote { .. } => libc::EINPROGRESS,
@@ -69,7 +69,7 @@ impl ConnectionAttempt {
 }
 
 impl ConnectionRules {
-    /// Takes up a call.
+    /// Starts handling a call.
     pub(super) fn begin(
         &self,
         listener: &OwnedFd,
@@ -100,7 +100,7 @@ impl ConnectionRules {
         }
     }
 
-    /// Goes on with what takes time.
+    /// Continues a pending connection.
     #[expect(clippy::unused_self, reason = "the other half of `begin`")]
     pub(super) fn go_on(
         &self,
@@ -128,7 +128,7 @@ impl ConnectionRules {
     }
 }
 
-/// Whether the thread still waits: data read of a thread that is gone may be another's.
+/// Whether the thread still waits: data read from a thread that is gone may be another's.
 pub(super) fn still_waiting(listener: &OwnedFd, id: u64) -> io::Result<()> {
     if calls::is_waiting(listener, id) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINTR)) }
 }
@@ -146,15 +146,15 @@ fn go_on_remote(
             Some(libc::EINPROGRESS | libc::EALREADY) if waits => {
                 Ok(ConnectionStep::Later(ConnectionAttempt::Remote { socket, address }))
             }
-            // Another thread of the command's has seen its end first.
+            // Another thread of the command has connected it meanwhile.
             Some(libc::EISCONN) if again => Ok(ConnectionStep::Done),
             _ => Err(error),
         },
     }
 }
 
-/// Connects without waiting, and says whether the command's socket is one that waits. Whether it does is a property of
-/// what the command has open, too; it is put back before the command goes on.
+/// Connects without blocking, and returns whether the command's socket is blocking. That flag is shared with the
+/// command; it is restored before the command continues.
 pub(super) fn connect_at_once(
     socket: &OwnedFd,
     address: &[u8],
@@ -172,11 +172,11 @@ pub(super) fn connect_at_once(
     Ok((waits, outcome))
 }
 
-/// Whether connecting to it ends on this machine. What a socket can be bound to is this machine's own.
+/// Whether the address is on this machine: any address that a socket can be bound to.
 fn is_this_machine(ip: IpAddr) -> bool {
     let link_local = |ip: Ipv6Addr| ip.segments()[0] & 0xffc0 == 0xfe80;
     match ip {
-        // Which link is meant is not always in the address.
+        // The link is not always part of the address.
         IpAddr::V6(ip) if link_local(ip) => true,
         ip => ip.is_loopback() || ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok(),
     }

@@ -1,9 +1,9 @@
 //! New plain files on behalf of a command.
 //!
-//! The filter asks here about every opening that may create. A file that is not there yet is made by the supervisor from
-//! its own copy of the path, and the command gets the descriptor. Every other opening is done by the kernel as the
-//! command asked for it, with the command's own rights: that is safe whatever the command has put into its memory by
-//! then, because Landlock forbids the command itself to make any file.
+//! The filter notifies the supervisor of every open call that may create a file. A missing file is created by the
+//! supervisor from its own copy of the path, and the command gets the descriptor. Every other call is performed by the
+//! kernel with the command's own rights: that is safe whatever the command has changed in its memory meanwhile, because
+//! Landlock forbids the command to create any file.
 
 use std::ffi::OsStr;
 use std::io;
@@ -22,10 +22,10 @@ use super::names::{NameGuard, last_name, split};
 use super::target::Target;
 use super::withheld::{is_withheld, may_be_withheld};
 
-/// As many links one after the other as the kernel follows.
+/// The kernel's limit of consecutive links.
 const MAX_LINKS: usize = 40;
 
-/// The flags that mean something for a new file.
+/// The flags that apply to a new file.
 const FLAGS: OFlags = OFlags::from_bits_retain(
     OFlags::ACCMODE.bits()
         | OFlags::APPEND.bits()
@@ -37,7 +37,7 @@ const FLAGS: OFlags = OFlags::from_bits_retain(
         | OFlags::LARGEFILE.bits(),
 );
 
-/// An opening that may create.
+/// An open call that may create a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Opening {
     folder: i32,
@@ -48,7 +48,7 @@ struct Opening {
 }
 
 impl Opening {
-    /// Looks at the path. Under conditions only the kernel can say what is there, and making the file finds out.
+    /// Checks the path. With `resolve` flags only the kernel knows what exists, so creating the file finds out.
     fn find(self, base: Option<&OwnedFd>, path: &[u8]) -> rustix::io::Result<Stat> {
         if !self.resolve.is_empty() {
             return Err(rustix::io::Errno::NOENT);
@@ -56,8 +56,8 @@ impl Opening {
         statat(at(base), OsStr::from_bytes(path), AtFlags::SYMLINK_NOFOLLOW)
     }
 
-    /// Whether what is there is a link to be followed. Not somebody else's, which the kernel does not follow everywhere,
-    /// and none under conditions.
+    /// Whether it is a link to follow. Not another user's, which the kernel does not follow everywhere, and none with
+    /// `resolve` flags.
     fn follows(self, found: &Stat) -> bool {
         FileType::from_raw_mode(found.st_mode) == FileType::Symlink
             && found.st_uid == rustix::process::geteuid().as_raw()
@@ -66,24 +66,24 @@ impl Opening {
     }
 }
 
-/// The way an opening ends.
+/// The result of an open call.
 pub(super) enum OpenOutcome {
     New(NewFile),
-    /// The kernel is to do what the command asked for.
+    /// The kernel is to perform the call.
     ByKernel,
 }
 
-/// A file that was made for the command.
+/// A file created for the command.
 pub(super) struct NewFile {
     pub(super) file: OwnedFd,
-    /// When the command becomes another program.
+    /// Closed on exec.
     pub(super) is_closed: bool,
     base: Option<OwnedFd>,
     path: Vec<u8>,
 }
 
 impl NewFile {
-    /// Takes the name away again, unless it is another file's by now: the command has no room for its descriptor.
+    /// Removes the name again, unless it is another file's by now: the command has no free descriptor.
     pub(super) fn remove(self) {
         let path = OsStr::from_bytes(&self.path);
         let found = statat(at(self.base.as_ref()), path, AtFlags::SYMLINK_NOFOLLOW);
@@ -127,7 +127,7 @@ fn decode(asked: &Notification, target: Target) -> io::Result<Option<Opening>> {
     })
 }
 
-/// `None` when the call is not about opening.
+/// `None` if the call does not open anything.
 pub(super) fn answer(
     guard: NameGuard,
     listener: &OwnedFd,
@@ -142,11 +142,11 @@ pub(super) fn answer(
     };
     let wait = || still_waiting(listener, asked.id);
     Some(match open(guard, opening, target, rights, wait) {
-        // Of these the kernel would not hear, as it refuses the command before.
+        // The kernel would not report these, because it refuses the command earlier.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EIO)) => {
             Err(error)
         }
-        // The kernel finds the same error, or a better one.
+        // The kernel reports the same error, or a better one.
         Err(_) => Ok(OpenOutcome::ByKernel),
         other => other,
     })
@@ -159,7 +159,7 @@ fn open(
     rights: Rights<'_>,
     still_waiting: impl Fn() -> io::Result<()>,
 ) -> io::Result<OpenOutcome> {
-    // With these nothing is created, or nothing by name.
+    // These flags create nothing, or nothing with a name.
     let elsewhere =
         OFlags::PATH | OFlags::DIRECTORY | OFlags::from_bits_retain(libc::O_TMPFILE.unsigned_abs());
     if !opening.flags.contains(OFlags::CREATE) || opening.flags.intersects(elsewhere) {
@@ -179,7 +179,7 @@ fn open(
     for _ in 0..MAX_LINKS {
         match opening.find(base.as_ref(), &path) {
             Ok(found) if !opening.follows(&found) => return Ok(OpenOutcome::ByKernel),
-            // A link to a file that is not there makes that file.
+            // A link to a missing file creates that file.
             Ok(_) => match follow(base.as_ref(), &path)? {
                 Some((folder, text)) if !may_not_make(guard, &text) => (base, path) = (Some(folder), text),
                 _ => return Ok(OpenOutcome::ByKernel),
@@ -188,7 +188,7 @@ fn open(
                 guard.take_over_mask(target)?;
                 still_waiting()?;
                 if may_be_withheld(guard.withheld, &path) {
-                    // The folder is held from here on: the command could turn the way to it meanwhile.
+                    // The folder is held from here on: the command could change the path meanwhile.
                     let folder = folder_of(base.as_ref(), &path, opening.resolve)?;
                     let name = last_name(&path).unwrap_or_default().to_vec();
                     if is_withheld(guard.withheld, Some(folder.as_fd()), &name) {
@@ -206,7 +206,7 @@ fn open(
     Ok(OpenOutcome::ByKernel)
 }
 
-/// Whether a path ends in a protected name, or in none: the kernel then opens what is there, and makes nothing.
+/// Whether a path ends in a protected name, or in none: the kernel then opens what exists, and creates nothing.
 fn may_not_make(guard: NameGuard, path: &[u8]) -> bool {
     let is_name = path.last().is_some_and(|byte| *byte != b'/')
         && last_name(path).is_some_and(|name| name != b"." && name != b"..");
@@ -217,7 +217,7 @@ fn at(base: Option<&OwnedFd>) -> BorrowedFd<'_> {
     base.map_or(CWD, AsFd::as_fd)
 }
 
-/// Fails if anything is there by now, so it never waits for anybody.
+/// Fails if the path exists by now, so it never blocks.
 fn make(opening: Opening, base: Option<&OwnedFd>, path: &[u8], rights: Rights<'_>) -> io::Result<OwnedFd> {
     let flags = (opening.flags & FLAGS) | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let resolve = opening.resolve | ResolveFlags::NO_MAGICLINKS;
@@ -229,7 +229,7 @@ fn make(opening: Opening, base: Option<&OwnedFd>, path: &[u8], rights: Rights<'_
     Ok(rights.run(move || openat2(at(base.as_ref()), OsStr::from_bytes(&path), flags, mode, resolve))??)
 }
 
-/// The folder that the last name of a path is in.
+/// The parent folder of a path.
 fn folder_of(base: Option<&OwnedFd>, path: &[u8], resolve: ResolveFlags) -> io::Result<OwnedFd> {
     let (folder, _) = split(path);
     let folder = if folder.is_empty() { b"." } else { folder };
@@ -238,7 +238,7 @@ fn folder_of(base: Option<&OwnedFd>, path: &[u8], resolve: ResolveFlags) -> io::
     Ok(openat2(at(base), OsStr::from_bytes(folder), flags, Mode::empty(), resolve)?)
 }
 
-/// The folder of a link and where the link leads to from there. `None` for a link into a process.
+/// The folder of a link, and its target relative to that. `None` for a link into a process.
 fn follow(base: Option<&OwnedFd>, path: &[u8]) -> io::Result<Option<(OwnedFd, Vec<u8>)>> {
     let (_, name) = split(path);
     let folder = folder_of(base, path, ResolveFlags::empty())?;
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_new_name_is_left_to_the_kernel() {
+    fn existing_names_are_left_to_the_kernel() {
         let guard = NameGuard { protects: true, mask_changed: false, withheld: &[] };
         for path in ["", ".", "..", "a/..", "a/", "/", "sub/.git", ".GIT", "a/.g\u{200c}it", ".codex"] {
             assert!(may_not_make(guard, path.as_bytes()), "{path:?}");

@@ -1,8 +1,9 @@
-//! Programs inside that confine themselves further with Landlock. The rules of such a program hold for what the
-//! supervisor does on its behalf, too: a thread that is bound to the same rules does it.
+//! Programs inside that restrict themselves further with Landlock. Their rules must also apply to what the supervisor
+//! does for them: a thread with the same rules does it.
 //!
-//! The kernel does not say which rules a process is bound to, so the process is marked when it binds itself. The mark is
-//! a limit that the kernel keeps but no longer uses. Children inherit it, and the filter keeps commands from setting it.
+//! The kernel does not tell which rules apply to a process, so the process is marked when it restricts itself. The mark
+//! is a resource limit that the kernel keeps but no longer uses. Children inherit it, and the filter prevents commands
+//! from setting it.
 
 use std::fs;
 use std::io;
@@ -13,21 +14,21 @@ use super::calls::{self, Notification, low_half};
 use super::connect::still_waiting;
 use super::target::Target;
 
-/// The number of the limit on file locks, which the kernel has not enforced since version 2.4.
-/// As a number: C libraries disagree about the type of `RLIMIT_LOCKS`.
+/// The number of the limit of file locks, which the kernel has not enforced since version 2.4. As a number, because C
+/// libraries disagree about the type of `RLIMIT_LOCKS`.
 pub(in super::super) const MARK: u32 = 10;
 
-/// The most sets of rules that are kept at once; each has a thread.
+/// Limit of rule sets; each has a thread.
 const MAX_DOMAINS: usize = 64;
 
-/// Marks go down from here, as only root may raise a limit.
+/// Marks decrease from here, because only root may raise a limit.
 const FIRST_MARK: u64 = 1 << 40;
 
 const STACK_BYTES: usize = 128 * 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that is bound to the rules of one confined program and its children.
+/// A thread with the rules of one restricted program and its children.
 struct DomainThread {
     mark: u64,
     rules: OwnedFd,
@@ -45,12 +46,12 @@ impl DomainThread {
     }
 }
 
-/// The rules under which the supervisor acts for a process: its own, or those of a confined program.
+/// The rules under which the supervisor acts for a process: its own, or those of a restricted program.
 #[derive(Clone, Copy)]
 pub(super) struct Rights<'a>(Option<&'a DomainThread>);
 
 impl Rights<'_> {
-    /// Does something under these rules, and waits for it.
+    /// Runs a job under these rules, and waits for it.
     pub(super) fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         match self.0 {
             None => Ok(job()),
@@ -74,10 +75,10 @@ impl Rights<'_> {
     }
 }
 
-/// All confined programs.
+/// All restricted programs.
 pub(super) struct Domains {
     threads: Vec<DomainThread>,
-    /// The mark of a process that has not confined itself.
+    /// The mark of an unrestricted process.
     unconfined: u64,
     next_mark: u64,
 }
@@ -89,7 +90,7 @@ impl Domains {
         Self { threads: Vec::new(), unconfined, next_mark }
     }
 
-    /// An error for a process whose rules are not known any more.
+    /// An error for a process whose rules are no longer known.
     pub(super) fn rights_of(&self, target: Target) -> io::Result<Rights<'_>> {
         if self.threads.is_empty() && self.next_mark == FIRST_MARK {
             return Ok(Rights(None));
@@ -102,8 +103,8 @@ impl Domains {
         known.map(|thread| Rights(Some(thread))).ok_or_else(|| io::Error::from_raw_os_error(libc::EACCES))
     }
 
-    /// Prepares for a process that is about to confine itself: it then does so by itself. The mark is one for all of its
-    /// threads, as nobody says which of them starts the next process.
+    /// Prepares for a process that is about to restrict itself, which it then does. The mark is shared by all its
+    /// threads, because any of them may start the next process.
     pub(super) fn confine(
         &mut self,
         listener: &OwnedFd,
@@ -113,13 +114,13 @@ impl Domains {
         let number = low_half(asked.arguments[0]);
         let flags = low_half(asked.arguments[1]).unsigned_abs();
         if number < 0 {
-            // Changes nothing but what is logged.
+            // Only changes logging.
             return Ok(());
         }
         let rules = target.descriptor(number)?;
         let rights = self.rights_of(target)?;
         still_waiting(listener, asked.id)?;
-        // Programs with threads bind them one after the other to the same set.
+        // Programs with threads apply the same rules to one thread after another.
         if rights.0.is_some_and(|thread| calls::is_same_file(&thread.rules, &rules)) {
             return Ok(());
         }
@@ -131,7 +132,7 @@ impl Domains {
         }
         let (jobs, inbox) = sync_channel(1);
         let copy = rules.try_clone()?;
-        // Forgetting may have ended the thread of a process that hides: looked up again.
+        // Cleaning up may have ended the thread of a process that could not be seen: looked up again.
         self.rights_of(target)?.run(move || start_thread(copy, flags, inbox))??;
         let mark = self.next_mark;
         calls::set_mark(target.thread, mark)?;
@@ -140,7 +141,7 @@ impl Domains {
         Ok(())
     }
 
-    /// Ends the threads whose programs are gone. A process that is missed here is refused from then on.
+    /// Ends the threads of programs that are gone. A process that was missed is refused from then on.
     fn forget_unused(&mut self) {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -149,7 +150,7 @@ impl Domains {
     }
 }
 
-/// Starts a thread that has the rules of this one and more.
+/// Starts a thread that adds rules to those of the calling one.
 fn start_thread(rules: OwnedFd, flags: u32, inbox: Receiver<Job>) -> io::Result<()> {
     let (sender, bound) = sync_channel(1);
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {

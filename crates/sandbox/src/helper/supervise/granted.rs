@@ -1,4 +1,4 @@
-//! Local sockets outside that commands may connect to, held from before the sandbox is built.
+//! Unix sockets outside that commands may connect to, opened before the sandbox is built.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
 use super::super::own_files::OwnFiles;
 
-/// More would only be a way in circles.
+/// Limit of links, against cycles.
 const MAX_LINKS: usize = 40;
 
 /// One of them.
@@ -25,9 +25,9 @@ struct Socket {
 pub(in super::super) struct Granted(Vec<Socket>);
 
 impl Granted {
-    /// A path that is not there, is no socket, or is reached by a link that a command can have made, is left out.
+    /// Leaves out paths that do not exist, are no sockets, or lead through a link that a command could have created.
     ///
-    /// A command of a root server is another user, to whom a socket of root's is closed: `own` makes it theirs.
+    /// A command of a root server is another user, to whom root's sockets are closed: `own` maps their owner.
     pub(in super::super) fn open(paths: &[PathBuf], writable: &[PathBuf], own: Option<&OwnFiles>) -> Self {
         if paths.is_empty() {
             return Self::default();
@@ -36,14 +36,14 @@ impl Granted {
         Self(paths.iter().filter_map(|path| Socket::open(path, &writable, own).ok()).collect())
     }
 
-    /// The one that this is, if it is one of them.
+    /// The matching granted socket, if it is one of them.
     pub(super) fn same(&self, opened: &OwnedFd) -> Option<&OwnedFd> {
         let found = fstat(opened).ok()?;
         let is_it = |socket: &&Socket| socket.identity == (found.st_dev, found.st_ino);
         self.0.iter().find(is_it).map(|socket| &socket.opened)
     }
 
-    /// The one of that name, which need not be in sight inside.
+    /// The granted socket of that path, which may be invisible inside.
     pub(super) fn named(&self, path: &Path) -> Option<&OwnedFd> {
         self.0.iter().find(|socket| socket.asked == path || socket.found == path).map(|s| &s.opened)
     }
@@ -66,7 +66,7 @@ impl Socket {
     }
 }
 
-/// The path without links, none of which may lie where commands can write: one of theirs could lead to any socket.
+/// The resolved path, without links in writable folders: a command's link could lead to any socket.
 fn trusted_way(path: &Path, writable: &[PathBuf]) -> io::Result<PathBuf> {
     let mut left: Vec<PathBuf> = vec![path.to_owned()];
     let mut way = PathBuf::new();

@@ -1,5 +1,5 @@
-//! Connecting to local sockets. Who listens decides, and only a connection says who that is: so a socket of the
-//! supervisor's own is connected, looked at, and then put in the place of the command's.
+//! Connects to Unix sockets. Whether it is allowed depends on the listener, which only a connection reveals: so the
+//! supervisor connects its own socket, checks the peer, and then replaces the command's socket by it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,13 +18,13 @@ use super::domains::Rights;
 use super::granted::Granted;
 use super::target::Target;
 
-/// A connection of the command's socket to a socket of this machine.
+/// A connection of the command's socket to a socket on this machine.
 pub(super) struct LocalAttempt {
-    /// Under which the command has the socket.
+    /// The command's descriptor number of the socket.
     number: i32,
     socket: OwnedFd,
     kind: SocketType,
-    /// The file of the socket, held so that no other can take its place. `None` for a name without a file.
+    /// The socket's file, held so that it cannot be replaced. `None` for an abstract name.
     file: Option<OwnedFd>,
     address: Vec<u8>,
     granted: bool,
@@ -50,7 +50,7 @@ impl LocalAttempt {
                     Some(own) => (Some(own.try_clone()?), true),
                     None => (Some(file), false),
                 },
-                // Granted, but covered by something else in here.
+                // Granted, but covered by something else inside.
                 Err(failed) => match granted.named(Path::new(OsStr::from_bytes(path))) {
                     Some(file) => (Some(file.try_clone()?), true),
                     None => return Err(failed),
@@ -89,7 +89,7 @@ impl LocalAttempt {
             }
             other => other?,
         }
-        // Whoever listens outside of the namespace has no number in it.
+        // A listener outside the namespace has no process id in it.
         if !self.granted && calls::peer(&own)? <= 0 {
             return Err(refused());
         }
@@ -102,8 +102,8 @@ impl LocalAttempt {
         Ok(ConnectionStep::Done)
     }
 
-    /// A socket with a name of its own cannot be replaced by another. The file that was just tried has one listener for
-    /// all time; a name without a file could by now have another.
+    /// A bound socket cannot be replaced. A socket file has the same listener for ever; an abstract name could have
+    /// another one by now.
     fn connect_itself(self, waits: bool, rights: Rights<'_>) -> io::Result<ConnectionStep> {
         if self.file.is_none() {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
@@ -116,7 +116,7 @@ impl LocalAttempt {
         }
     }
 
-    /// Copies the options that commands set before they connect. Those that cannot be copied stay as they are.
+    /// Copies the options that the command has set. Those that cannot be copied keep their defaults.
     fn copy_options(&self, own: &OwnedFd) {
         let from = &self.socket;
         for timeout in [Timeout::Send, Timeout::Recv] {
@@ -127,7 +127,7 @@ impl LocalAttempt {
         if sockopt::socket_passcred(from) == Ok(true) {
             let _ = sockopt::set_socket_passcred(own, true);
         }
-        // The kernel doubles what it is told.
+        // The kernel doubles the value.
         if let Ok(size) = sockopt::socket_send_buffer_size(from)
             && sockopt::socket_send_buffer_size(own) != Ok(size)
         {

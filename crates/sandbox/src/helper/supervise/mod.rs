@@ -1,14 +1,14 @@
-//! The supervisor of a command: the first process inside the namespaces makes its connections when there is network,
-//! and its new files, folders, links and other names where it can write.
+//! The supervisor of a command: the first process inside the namespaces makes its connections if there is network, and
+//! creates its new files, folders, links and other names where it can write.
 //!
-//! The filter stops these calls and asks here. An answer of "go on" would be worth nothing by itself, as another thread
-//! can change the address or the descriptor in the meantime. So the supervisor copies the address or the path, takes a
-//! descriptor of the same socket or folder, decides, and does with its copy what was asked. Files that exist are opened
-//! by the command itself (`create` says why that is safe). When the supervisor dies, so does everything in the
-//! namespace; a question that it cannot answer is refused.
+//! The filter stops these calls and notifies the supervisor. Answering "continue" would be unsafe, because another
+//! thread can change the address or the descriptor meanwhile. So the supervisor copies the address or path, takes a
+//! descriptor of the same socket or folder, decides, and performs the call with its copies. The command itself opens
+//! existing files (`create` says why that is safe). When the supervisor dies, so does everything in the namespace; a
+//! call that it cannot handle is refused.
 //!
-//! One thread decides, and waits for nobody: connections that take time are kept in a list. It has more threads only for
-//! programs that confine themselves (`domains`).
+//! One thread decides, and never blocks: pending connections are kept in a list. It has more threads only for programs
+//! that restrict themselves (`domains`).
 
 mod address;
 pub(super) mod calls;
@@ -44,7 +44,7 @@ use super::layers::{HelperRequest, SandboxLayer};
 use super::sys;
 use crate::{Confinement, Strength};
 
-/// The tasks that are left to the supervisor.
+/// The tasks of the supervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Duties {
     pub(super) connections: bool,
@@ -68,14 +68,14 @@ impl Duties {
     }
 }
 
-/// The most connections that may take their time at once; each has a descriptor or two open here.
+/// Limit of pending connections; each has one or two descriptors here.
 const MAX_WAITING: usize = 256;
-/// How often it is looked whether somebody is gone, or out of time.
+/// How often pending calls are checked for timeouts and callers that are gone.
 const CHECK: Duration = Duration::from_millis(100);
-/// How often a local socket whose queue was full is tried again.
+/// How often a full Unix socket is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// The two ends by which the command's process hands over its listener: what it sends to, and what is received from.
+/// A socket pair on which the command's process passes its listener: the sender and the receiver.
 pub(super) fn handover() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
@@ -89,7 +89,7 @@ pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// `None` when the command's process ended before it had a filter.
+/// `None` if the command's process ended before it had a filter.
 pub(super) fn take_over(from: &OwnedFd) -> Option<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -101,7 +101,7 @@ pub(super) fn take_over(from: &OwnedFd) -> Option<OwnedFd> {
     })
 }
 
-/// A call whose answer takes time.
+/// A pending call.
 struct WaitingCall {
     id: u64,
     target: Target,
@@ -111,7 +111,7 @@ struct WaitingCall {
 
 pub(super) struct CallSupervisor {
     listener: OwnedFd,
-    /// Until nobody is left who could ask.
+    /// Until no process is left that could make a call.
     open: bool,
     rules: ConnectionRules,
     names: NameGuard,
@@ -135,12 +135,12 @@ impl CallSupervisor {
         Self { listener, open: true, rules, names, domains, waiting: Vec::new(), checked: Instant::now() }
     }
 
-    /// Answers for as long as this process lives. `reap` is called whenever a child may have ended.
+    /// Serves calls as long as this process lives. `reap` is called whenever a child may have ended.
     pub(super) fn run(mut self, mut reap: impl FnMut()) -> ! {
-        // Without it nobody would be told of the command's end.
+        // Without it the command's end would go unnoticed.
         let Ok(signals) = sys::signals_as_file(&[libc::SIGCHLD]) else { sys::exit(1) };
         loop {
-            // Before waiting: a child may have ended before its signal could be seen.
+            // Before waiting: a child may have ended before its signal was visible.
             while sys::next_signal(&signals).is_some() {}
             reap();
             let Some(ready) = self.wait(&signals) else { sys::exit(1) };
@@ -153,7 +153,7 @@ impl CallSupervisor {
         }
     }
 
-    /// `None` when waiting itself fails.
+    /// `None` if polling fails.
     fn wait(&mut self, signals: &OwnedFd) -> Option<Ready> {
         let mut files = vec![PollFd::new(signals, PollFlags::IN)];
         files.extend(self.open.then(|| PollFd::new(&self.listener, PollFlags::IN)));
@@ -216,7 +216,7 @@ impl CallSupervisor {
         }
     }
 
-    /// Goes on with what was waited for; `ready` has one entry for each socket that was.
+    /// Continues pending calls; `ready` has one entry per polled socket.
     fn advance(&mut self, ready: &[bool]) {
         if self.waiting.is_empty() {
             return;
@@ -281,7 +281,7 @@ impl CallSupervisor {
     }
 }
 
-/// The descriptors that need not be waited for any longer.
+/// The descriptors that are ready.
 #[derive(Default)]
 struct Ready {
     asked: bool,

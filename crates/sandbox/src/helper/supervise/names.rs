@@ -1,7 +1,7 @@
-//! Making and moving names on behalf of a command, so that a protected one does not come into being at any depth.
+//! Creates and renames paths on behalf of a command, so that no protected name is created at any depth.
 //!
-//! The supervisor copies the path, holds the folder that the last name is to be in, looks at its own copy of that name,
-//! and acts on just these two: nothing that the command changes meanwhile has an effect.
+//! The supervisor copies the path, opens the parent folder, checks its own copy of the last name, and uses only these
+//! two: later changes by the command have no effect.
 
 use std::ffi::OsStr;
 use std::io;
@@ -19,7 +19,7 @@ use super::domains::Rights;
 use super::target::Target;
 use super::withheld::{WithheldName, is_on_the_way, is_withheld};
 
-/// The calls by which a name comes into being, other than as a plain file; see `create` for those.
+/// The calls that create a name, except for plain files; see `create` for those.
 pub(in super::super) const CALLS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_link,
@@ -39,14 +39,14 @@ pub(in super::super) const CALLS: &[i64] = &[
     libc::SYS_symlinkat,
 ];
 
-/// A path in the command's memory, and the number of the folder it begins in.
+/// A path in the command's memory, and the descriptor it is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PathArgument {
     folder: i32,
     path: u64,
 }
 
-/// The kind of name to make. Numbers are as the command gave them.
+/// What to create. Numbers are the command's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Folder { mode: u64 },
@@ -56,7 +56,7 @@ enum Action {
     Rename { from: PathArgument, flags: i32 },
 }
 
-/// `None` for a call that is none of these.
+/// `None` for other calls.
 fn decode(call: i64, arguments: [u64; 6]) -> Option<(Action, PathArgument)> {
     let [a, b, c, d, e, _] = arguments;
     let at = |folder: u64, path: u64| PathArgument { folder: low_half(folder), path };
@@ -82,10 +82,10 @@ fn decode(call: i64, arguments: [u64; 6]) -> Option<(Action, PathArgument)> {
     })
 }
 
-/// A name in a folder that is held open; `None` is the root, for a path that has no other folder.
+/// A name in an open folder; `None` is the root, for a path without another folder.
 struct Name {
     folder: Option<OwnedFd>,
-    /// Slashes at its end belong to it: they say that it must be a folder.
+    /// Including trailing slashes, which require a folder.
     name: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ impl Name {
     }
 }
 
-/// The folder and the last name of a path. Without a slash before the name the folder is empty.
+/// The parent folder and the last name of a path. Without a slash before the name the folder is empty.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     match path[..end].iter().rposition(|byte| *byte == b'/') {
@@ -134,14 +134,14 @@ pub(super) fn last_name(path: &[u8]) -> Option<&[u8]> {
     path.split(|byte| *byte == b'/').rfind(|part| !part.is_empty())
 }
 
-/// Whether nothing new may have a protected name.
+/// Which names must not be created.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NameGuard {
     pub(super) protects: bool,
-    /// Whether some process inside has changed its mask for new files. Until then it is the one that this process
-    /// began with, too, and need not be looked up, which costs more than all the rest.
+    /// Whether a process inside has changed its umask. Until then it equals this process's initial one and need not be
+    /// looked up, which is expensive.
     pub(super) mask_changed: bool,
-    /// Single names that may not be made either.
+    /// Individual names that must not be created either.
     pub(super) withheld: &'static [WithheldName],
 }
 
@@ -150,22 +150,22 @@ impl NameGuard {
         self.protects && last_name(path).is_some_and(|last| names::is_protected(OsStr::from_bytes(last)))
     }
 
-    /// Whether nothing new may be called so in that folder.
+    /// Whether this name must not be created in that folder.
     fn withholds(self, name: &Name) -> bool {
         self.forbids(&name.name) || is_withheld(self.withheld, name.held(), &name.name)
     }
 
-    /// The same for what is moved there, or a link: it may hold or lead to anything.
+    /// The same for renames and links, which may contain or lead to anything.
     fn withholds_moved(self, name: &Name) -> bool {
         self.withholds(name) || is_on_the_way(self.withheld, name.held(), &name.name)
     }
 
-    /// Makes what is created next as accessible as if the target did it.
+    /// Uses the target's umask for what is created next.
     pub(super) fn take_over_mask(self, target: Target) -> io::Result<()> {
         if self.mask_changed { target.take_over_mask() } else { Ok(()) }
     }
 
-    /// Does what was asked for, or says why not. `None` when the call is not about names.
+    /// Performs the call, or returns the error. `None` if the call does not create names.
     pub(super) fn answer(
         self,
         listener: &OwnedFd,
@@ -215,7 +215,7 @@ impl NameGuard {
                 let flags = AtFlags::from_bits_retain(flags.unsigned_abs());
                 let path = calls::text_of(target.thread, from.path)?;
                 let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
-                // How a file without a name is given one.
+                // How an unnamed file gets a name.
                 let own = if follow { target.own_descriptor(&path)? } else { None };
                 let from = match &own {
                     Some(file) => Name { folder: None, name: link_to(file) },
@@ -263,7 +263,7 @@ fn mode_of(mode: u64) -> Mode {
     Mode::from_raw_mode(low_half(mode).unsigned_abs() & 0o7777)
 }
 
-/// No kind at all is a plain file.
+/// No type means a plain file.
 fn kind_of(mode: u64) -> FileType {
     match low_half(mode).unsigned_abs() & libc::S_IFMT {
         0 => FileType::RegularFile,
@@ -271,7 +271,7 @@ fn kind_of(mode: u64) -> FileType {
     }
 }
 
-/// The kernel takes numbers of devices in 32 bits, whose middle 12 are the one part.
+/// The kernel takes device numbers in 32 bits, whose middle 12 are the major number.
 fn device_part(device: u64, shift: u32, mask: u32) -> u32 {
     let device = low_half(device).unsigned_abs();
     let high = if shift == 0 { (device >> 12) & 0xfff_ff00 } else { 0 };

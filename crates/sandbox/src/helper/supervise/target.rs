@@ -1,5 +1,5 @@
-//! The data that the supervisor reads of a thread that waits for it. All of it may be another thread's by then, until
-//! `calls::is_waiting` has said afterwards that it is not.
+//! Data that the supervisor reads from a waiting thread. It is only valid if `calls::is_waiting` confirms afterwards
+//! that the thread still waits.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-/// A thread of the command's.
+/// A thread of the command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) thread: i32,
 }
 
 impl Target {
-    /// The same open file as that thread has under a number.
+    /// A descriptor of the same open file as the thread's descriptor.
     pub(super) fn descriptor(self, number: i32) -> io::Result<OwnedFd> {
         if number < 0 {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -25,8 +25,7 @@ impl Target {
         Ok(pidfd_getfd(self.pidfd()?, number, PidfdGetfdFlags::empty())?)
     }
 
-    /// Before version 6.9 the kernel has such descriptors only for whole processes, whose threads nearly always have
-    /// their files in common.
+    /// Before version 6.9 the kernel has pidfds only for whole processes, whose threads usually share their files.
     fn pidfd(self) -> io::Result<OwnedFd> {
         let of_thread = PidfdFlags::from_bits_retain(libc::O_EXCL.unsigned_abs());
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
@@ -40,7 +39,7 @@ impl Target {
         }
     }
 
-    /// A line of what the kernel says about the thread.
+    /// A line of the thread's status file.
     pub(super) fn status(self, name: &str) -> Option<String> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.thread)).ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
@@ -54,9 +53,9 @@ impl Target {
         flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
     }
 
-    /// Whether a signal waits that the thread would want to be interrupted for.
+    /// Whether a signal is pending that should interrupt the thread.
     pub(super) fn is_signalled(self) -> bool {
-        /// Those that nobody means to interrupt anything with.
+        /// Signals that are not meant to interrupt.
         const QUIET: [i32; 5] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGTSTP];
         let set =
             |name: &str| self.status(name).and_then(|bits| u64::from_str_radix(&bits, 16).ok()).unwrap_or(0);
@@ -64,7 +63,7 @@ impl Target {
         (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") & !quiet != 0
     }
 
-    /// Makes what is created next as accessible as if that thread did it.
+    /// Uses the thread's umask for what is created next.
     pub(super) fn take_over_mask(self) -> io::Result<()> {
         let mask = self.status("Umask:").and_then(|mask| u32::from_str_radix(&mask, 8).ok());
         let mask = mask.ok_or_else(|| io::Error::from_raw_os_error(libc::EACCES))?;
@@ -72,13 +71,13 @@ impl Target {
         Ok(())
     }
 
-    /// Opens a path as that thread would find it, without using it. The root is the same for all: it cannot be changed
+    /// Opens a path as that thread would find it, with `O_PATH`. The root is the same for all: it cannot be changed
     /// inside.
     pub(super) fn open(self, path: &[u8]) -> io::Result<OwnedFd> {
         self.open_at(libc::AT_FDCWD, path, OFlags::empty())
     }
 
-    /// The same for a folder, which an empty path does not lead away from.
+    /// The same for a folder; an empty path means the folder itself.
     pub(super) fn open_folder(self, from: i32, path: &[u8]) -> io::Result<OwnedFd> {
         self.open_at(from, path, OFlags::DIRECTORY)
     }
@@ -95,8 +94,8 @@ impl Target {
         Ok(openat2(at, OsStr::from_bytes(rest), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?)
     }
 
-    /// Where a path begins, and what is left of it from there; `None` is the root. The way by one's own descriptors is
-    /// a usual one where the path itself would be too long.
+    /// The folder that a path is relative to, and the rest of the path; `None` is the root. Paths through the thread's
+    /// own descriptors are common where the full path would be too long.
     pub(super) fn base(self, from: i32, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
         if let Some(own) = own_files(path) {
             if let Some((number, rest)) = own.strip_prefix(b"fd/").and_then(split_number) {
@@ -112,7 +111,7 @@ impl Target {
         Ok((Some(self.folder(from)?), path))
     }
 
-    /// The folder under this number, or the working folder.
+    /// The folder of this descriptor, or the working folder.
     pub(super) fn folder(self, from: i32) -> io::Result<OwnedFd> {
         if from == libc::AT_FDCWD { self.working_folder() } else { self.descriptor(from) }
     }
@@ -122,7 +121,7 @@ impl Target {
         Ok(openat(CWD, format!("/proc/{}/cwd", self.thread), flags, Mode::empty())?)
     }
 
-    /// The file that a path names by the thread's own number for it.
+    /// The file of a path through the thread's own descriptors.
     pub(super) fn own_descriptor(self, path: &[u8]) -> io::Result<Option<OwnedFd>> {
         match own_files(path).and_then(|own| own.strip_prefix(b"fd/")).and_then(split_number) {
             Some((number, b"")) => self.descriptor(number).map(Some),
@@ -131,13 +130,13 @@ impl Target {
     }
 }
 
-/// The rest of a path that begins with the thread's own folder of `/proc`.
+/// The rest of a path after the thread's own folder in `/proc`.
 fn own_files(path: &[u8]) -> Option<&[u8]> {
     let own = [b"/proc/self/".as_slice(), b"/proc/thread-self/"];
     own.into_iter().find_map(|prefix| path.strip_prefix(prefix))
 }
 
-/// `12/rest` is 12 and `rest`.
+/// Splits `12/rest` into 12 and `rest`.
 fn split_number(path: &[u8]) -> Option<(i32, &[u8])> {
     let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
     let number = std::str::from_utf8(&path[..end]).ok()?.parse().ok()?;

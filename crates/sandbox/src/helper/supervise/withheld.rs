@@ -1,5 +1,5 @@
-//! Single names that no command may make: files of the user's own settings that are not there yet, behind a link of the
-//! state folder that leads to where commands can write.
+//! Individual names that no command may create: missing files of the user's settings, behind a link in the state folder
+//! that leads to a writable folder.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -12,7 +12,8 @@ use super::names::last_name;
 use crate::Confinement;
 use crate::helper::files::hidden;
 
-/// One such name. A folder on its way may be moved, so the folder counts; it may be made anew, so the path counts, too.
+/// One such name. Its parent folder may be renamed, so the folder counts; it may be created again, so the path counts
+/// too.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::helper) struct WithheldName {
     path: PathBuf,
@@ -21,7 +22,7 @@ pub(in crate::helper) struct WithheldName {
 }
 
 impl WithheldName {
-    /// All of them, for as long as this process lives. Found before the command runs.
+    /// All of them, for the process's lifetime. Found before the command runs.
     pub(in crate::helper) fn find(confinement: &Confinement) -> &'static [Self] {
         let found = hidden::withheld(confinement).into_iter().map(|path| {
             let folder = path.parent().and_then(|folder| stat(folder).ok());
@@ -31,18 +32,18 @@ impl WithheldName {
         Vec::leak(found)
     }
 
-    /// Upper and lower case are the same for some file systems.
+    /// Some file systems ignore case.
     fn is_called(&self, name: &[u8]) -> bool {
         self.path.file_name().is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(name))
     }
 }
 
-/// Whether the last name of a path is one that may be withheld, which is what most new names are not.
+/// Whether the last name of a path may be withheld, which is rare.
 pub(super) fn may_be_withheld(names: &[WithheldName], path: &[u8]) -> bool {
     !names.is_empty() && last_name(path).is_some_and(|last| names.iter().any(|name| name.is_called(last)))
 }
 
-/// Whether nothing may be made under this name in this folder.
+/// Whether nothing may be created under this name in this folder.
 pub(super) fn is_withheld(names: &[WithheldName], folder: Option<BorrowedFd<'_>>, name: &[u8]) -> bool {
     if !may_be_withheld(names, name) {
         return false;
@@ -55,7 +56,7 @@ pub(super) fn is_withheld(names: &[WithheldName], folder: Option<BorrowedFd<'_>>
     names.iter().filter(|withheld| withheld.is_called(last)).any(is_it)
 }
 
-/// Whether the name is that of a folder on the way to a withheld one. What is moved there may hold anything.
+/// Whether the name is that of a parent folder of a withheld one. A renamed folder may contain anything.
 pub(super) fn is_on_the_way(names: &[WithheldName], folder: Option<BorrowedFd<'_>>, name: &[u8]) -> bool {
     let Some(last) = last_name(name).filter(|_| !names.is_empty()) else { return false };
     let is_part = |part: &OsStr| part.as_bytes().eq_ignore_ascii_case(last);
@@ -71,7 +72,7 @@ fn has_same_name(one: &Path, other: &Path) -> bool {
     one.as_os_str().as_bytes().eq_ignore_ascii_case(other.as_os_str().as_bytes())
 }
 
-/// The whole path of a name in a folder that is held; `None` where the kernel does not say.
+/// The full path of a name in an open folder; `None` if the kernel does not know it.
 fn full_path(folder: Option<BorrowedFd<'_>>, name: &[u8]) -> Option<PathBuf> {
     let above = match folder {
         None => PathBuf::from("/"),

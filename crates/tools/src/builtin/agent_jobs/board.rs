@@ -1,5 +1,5 @@
-//! Reports of the agents of jobs: one file per job with one line per report, written by the agents' calls and read by
-//! the call that runs the job.
+//! Reports of a job's agents: one file per job with one line per report, written by the agents' calls and read by the
+//! call that runs the job.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The most that one agent may report.
+/// Limit of one report.
 pub(super) const LONGEST_RESULT: usize = 256 << 10;
-/// The most of all reports of a job.
+/// Limit of a job's reports together.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The file of a job. Only a job that runs here has one.
+/// The file of a job. It exists only while the job runs in this process.
 #[derive(Debug, Clone)]
 pub(super) struct JobBoard {
     file: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct JobBoard {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum BoardLine {
-    /// An item that can be reported on.
+    /// An item of the job.
     Item {
         item_id: String,
     },
@@ -37,20 +37,20 @@ enum BoardLine {
 pub(super) struct JobReport {
     pub(super) item_id: String,
     pub(super) result: Map<String, Value>,
-    /// The agent asked for no more items to be begun.
+    /// The agent requested that no further item is started.
     pub(super) stop: bool,
     pub(super) at_ms: i64,
 }
 
 impl JobBoard {
-    /// `None` for an id that no job has.
+    /// `None` for an unknown job.
     pub(super) fn of(folder: &Path, job_id: &str) -> Option<Self> {
         let is_plain = !job_id.is_empty() && job_id.len() <= 64;
         let is_plain = is_plain && job_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         is_plain.then(|| Self { file: folder.join(format!("{job_id}.jsonl")) })
     }
 
-    /// Makes the file, unless it is there from before a restart.
+    /// Creates the file, unless it exists from before a restart.
     pub(super) fn open(&self, items: &[String]) -> std::io::Result<()> {
         if let Some(folder) = self.file.parent() {
             std::fs::create_dir_all(folder)?;
@@ -65,15 +65,15 @@ impl JobBoard {
         file.sync_all()
     }
 
-    /// Whether the report counts: the job runs, has such an item, and nobody reported on it before. It is on the disk
-    /// when this returns.
+    /// Adds a report. Returns false if the job has ended, has no such item, or has a report already. Durable when it
+    /// returns.
     pub(super) fn report(&self, report: &JobReport) -> std::io::Result<bool> {
         let mut file = match OpenOptions::new().read(true).append(true).open(&self.file) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Held until the file is closed: two agents that report at once come one after the other.
+        // Locked until the file is closed, so that reports do not mix.
         file.lock()?;
         let (items, reports) = read(&mut file)?;
         if !items.contains(&report.item_id) || reports.contains_key(&report.item_id) {
@@ -84,13 +84,13 @@ impl JobBoard {
         Ok(true)
     }
 
-    /// The reports there are, by item.
+    /// The reports by item.
     pub(super) fn reports(&self) -> BTreeMap<String, JobReport> {
         let read = File::open(&self.file).and_then(|mut file| read(&mut file));
         read.map(|(_, reports)| reports).unwrap_or_default()
     }
 
-    /// The job is over: nothing more can be reported.
+    /// Ends the job: no further report is accepted.
     pub(super) fn close(&self) {
         if let Err(error) = std::fs::remove_file(&self.file) {
             tracing::warn!(%error, "the file of a job stays behind");
@@ -102,7 +102,7 @@ fn line(line: &BoardLine) -> String {
     serde_json::to_string(line).map(|line| line + "\n").unwrap_or_default()
 }
 
-/// A line that cannot be read, such as one that a crash cut off, is no report.
+/// Ignores unreadable lines, such as one that a crash truncated.
 fn read(file: &mut File) -> std::io::Result<(Vec<String>, BTreeMap<String, JobReport>)> {
     let mut text = String::new();
     file.take(MOST_BYTES).read_to_string(&mut text)?;
@@ -136,7 +136,7 @@ mod tests {
         assert!(board.report(&report("a")).expect("no error"));
         assert!(!board.report(&report("a")).expect("no error"), "twice");
         assert!(!board.report(&report("c")).expect("no error"), "no such item");
-        // Opened again after a restart, with a line that a crash cut off.
+        // Opened again after a restart, with a line that a crash truncated.
         std::fs::OpenOptions::new()
             .append(true)
             .open(folder.path().join("job-1.jsonl"))

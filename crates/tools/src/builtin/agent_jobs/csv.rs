@@ -1,9 +1,9 @@
-//! Comma-separated values: fields in quotes may have commas, line ends and doubled quotes in them.
+//! Comma-separated values: quoted fields may contain commas, line breaks and doubled quotes.
 
-/// The most columns of a file.
+/// Limit of columns.
 const MOST_COLUMNS: usize = 256;
 
-/// A file with a row of names and rows of as many fields.
+/// A file with a header row, and rows of the same length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CsvTable {
     pub(super) columns: Vec<String>,
@@ -11,7 +11,7 @@ pub(super) struct CsvTable {
 }
 
 impl CsvTable {
-    /// At most this many rows. The error says what is wrong, and where.
+    /// Reads at most this many rows. The error names the problem and its line.
     pub(super) fn read(text: &str, most_rows: usize) -> Result<Self, String> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut records = CsvRecords { rest: text, line: 1 };
@@ -49,7 +49,7 @@ impl CsvTable {
     }
 }
 
-/// Gives the line a record begins on with its fields. Empty lines are passed over.
+/// Yields records with their first line's number. Skips empty lines.
 struct CsvRecords<'a> {
     rest: &'a str,
     line: usize,
@@ -120,7 +120,7 @@ impl CsvRecords<'_> {
                     if !ends {
                         return Err(format!("line {} goes on after a closing quote", self.line));
                     }
-                    // The rest is the end of what is still to be read.
+                    // `rest` is a suffix of the remaining text.
                     self.rest = &self.rest[self.rest.len() - rest.len()..];
                     return Ok(field);
                 }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_they_were_meant() {
+    fn quoted_and_plain_fields_are_read() {
         for (text, expected) in [
             ("a,b\n1,2\n", table(&["a", "b"], &[&["1", "2"]])),
             ("a,b\r\n1,2\r\n", table(&["a", "b"], &[&["1", "2"]])),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
+    fn errors_name_the_line() {
         for (text, expected) in [
             ("", "the file is empty"),
             ("a,\n1,2", "column 2 has no name"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_the_same() {
+    fn written_rows_read_back_unchanged() {
         let fields = ["plain", "a,b", "say \"hi\"", "two\nlines", "", "tail\r"];
         let text = row(["a", "b", "c", "d", "e", "f"]) + &row(fields);
         let read = CsvTable::read(&text, 10).expect("it is read");

@@ -1,4 +1,4 @@
-//! A job on its way: agents are started, waited for and closed, and what they report is collected.
+//! A running job: starts agents, waits for them, closes them, and collects their reports.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,16 +13,16 @@ use super::csv::row;
 use crate::child_agents::{AgentStatus, ChildAgents};
 use crate::{ToolCx, ToolError, agents};
 
-/// How often an agent that could not be started is tried again once another has ended.
+/// How often starting an agent is retried after another has ended.
 const MOST_TRIES: u32 = 100;
-/// How often to look whether an agent's time is over.
+/// How often the time limits are checked.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// One row.
 #[derive(Debug, Clone)]
 pub(super) struct JobItem {
     pub(super) id: String,
-    /// From 0.
+    /// Starts at 0.
     pub(super) index: usize,
     pub(super) source_id: Option<String>,
     pub(super) fields: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct JobItem {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JobLimits {
     pub(super) at_once: usize,
-    /// Of one agent.
+    /// Time limit of one agent.
     pub(super) runtime: Duration,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct AgentJob<'a> {
     pub(super) limits: JobLimits,
 }
 
-/// How the rows ended.
+/// The results of the rows so far.
 #[derive(Debug, Default)]
 pub(super) struct JobState {
     ended: Vec<EndedItem>,
-    /// As many agents as there may be, once that is found out.
+    /// How many agents may run at the same time, once that is known.
     at_once: Option<usize>,
-    /// An agent asked for no more rows to be begun.
+    /// An agent requested that no further row is started.
     pub(super) is_stopped: bool,
 }
 
@@ -63,7 +63,7 @@ struct EndedItem {
     at_ms: i64,
 }
 
-/// A row that an agent works on.
+/// A row with a running agent.
 struct RunningRow {
     item: JobItem,
     agent: String,
@@ -100,7 +100,7 @@ impl AgentJob<'_> {
         Ok(state)
     }
 
-    /// Starts agents for as many rows as may be worked on at a time.
+    /// Starts agents up to the limit.
     async fn fill(
         &self,
         waiting: &mut VecDeque<(JobItem, u32)>,
@@ -117,8 +117,8 @@ impl AgentJob<'_> {
                     let agent = spawned["agent_id"].as_str().unwrap_or_default().to_owned();
                     running.push(RunningRow { item, agent, since: Instant::now() });
                 }
-                // Perhaps there are as many agents as may be. One fewer is there when another row has ended. An agent
-                // that a crash cut off while it was started may be there: another one would work on the same row.
+                // The limit of agents may be reached: retry after another row has ended. But an agent whose start a
+                // crash interrupted may exist, and another one would work on the same row.
                 Err(problem)
                     if !running.is_empty() && tries < MOST_TRIES && !problem.contains(UNKNOWN_OUTCOME) =>
                 {
@@ -132,7 +132,7 @@ impl AgentJob<'_> {
         }
     }
 
-    /// Waits until at least one agent has ended or has no more time.
+    /// Waits until at least one agent has ended or run out of time.
     async fn wait(&self, agents: &dyn ChildAgents, running: &mut Vec<RunningRow>, state: &mut JobState) {
         let reports = self.reports().await;
         let mut ended = BTreeMap::new();
@@ -207,14 +207,14 @@ impl AgentJob<'_> {
     }
 }
 
-/// How an agent stands that nothing more will come of, which waiting alone would not tell: one of before a restart, whose
-/// turn ended with its process, and one that somebody stopped.
+/// The status of an agent that has ended without a notification: from before a restart, when its turn ended with its
+/// process, or stopped by a client.
 async fn taken_up(agents: &dyn ChildAgents, row: &RunningRow, is_reported: bool) -> Option<AgentStatus> {
     match agents.status(&row.agent).await {
         AgentStatus::Interrupted => Some(AgentStatus::Interrupted),
-        // Its row was done before the restart, and it is closed.
+        // Its row was done before the restart, and it was closed.
         AgentStatus::NotFound if is_reported => Some(AgentStatus::Completed(None)),
-        // Not loaded until somebody asks for it.
+        // Not loaded until it is used.
         AgentStatus::NotFound => {
             let _ = agents.resume(&row.agent).await;
             match agents.status(&row.agent).await {
@@ -227,7 +227,7 @@ async fn taken_up(agents: &dyn ChildAgents, row: &RunningRow, is_reported: bool)
     }
 }
 
-/// Replaces `{column}` by the row's value. Values are not looked at again.
+/// Replaces `{column}` by the row's value. Values are not expanded again.
 fn filled(template: &str, columns: &[String], fields: &[String]) -> String {
     let (mut text, mut rest) = (String::new(), template);
     while let Some(at) = rest.find('{') {
@@ -272,7 +272,7 @@ impl JobState {
         })
     }
 
-    /// The rows as they were, with how they ended.
+    /// The input rows with their results.
     pub(super) fn csv(&self, job: &AgentJob<'_>) -> String {
         const MORE: [&str; 10] = [
             "job_id",
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_filled_in_and_nothing_else_is() {
+    fn only_columns_are_replaced() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let (columns, fields) = (words(&["name", "city"]), words(&["{city}", "Bergen"]));
         for (template, expected) in [

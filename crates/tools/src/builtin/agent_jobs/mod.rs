@@ -1,7 +1,7 @@
-//! Jobs: a child agent for each row of a CSV file, some of them at a time, and a CSV file with what they found.
+//! Jobs: a child agent for each row of a CSV file, a limited number at a time, and a CSV file with their results.
 //!
-//! Which rows have an agent is in the thread's record, because each is started by a call of its own. What the agents
-//! report is in a file of the job, so that a job that a restart cut off goes on where it was.
+//! The thread's record says which rows have an agent, because each is started by its own call. The agents' reports are
+//! in a file of the job, so that a job continues after a restart.
 
 mod board;
 mod csv;
@@ -14,5 +14,5 @@ mod tests;
 pub use report_agent_job_result::ReportAgentJobResult;
 pub use spawn_agents_on_csv::SpawnAgentsOnCsv;
 
-/// The feature that makes jobs available.
+/// The feature that enables jobs.
 const FEATURE: &str = "enable_fanout";

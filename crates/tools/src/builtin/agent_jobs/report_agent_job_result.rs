@@ -1,4 +1,4 @@
-//! `report_agent_job_result`: the agent of one row of a job says what it found.
+//! `report_agent_job_result`: the agent of one row reports its result.
 
 use engine::ToolOutcome;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! `spawn_agents_on_csv`: has a child agent work on each row of a CSV file, and writes what they report into another.
+//! `spawn_agents_on_csv`: starts a child agent for each row of a CSV file, and writes their reports to another file.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::files::access::{FileAccess, StopFlag, Stoppable, with_file_access};
 use crate::files::shown::{cut, room};
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError, agents};
 
-/// The largest file.
+/// Limit of the file.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_ROWS: usize = 10_000;
 const CONCURRENCY: u64 = 16;
 const MOST_CONCURRENCY: u64 = 64;
 const RUNTIME_SECONDS: u64 = 1_800;
-/// How many problems of rows the model is told of.
+/// Limit of row problems in the result.
 const SHOWN_PROBLEMS: usize = 5;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -128,7 +128,7 @@ fn read(access: &FileAccess, path: &str, stop: &StopFlag) -> Result<CsvTable, To
         return Err(too_long());
     }
     let mut bytes = Vec::new();
-    // A file can grow while it is read.
+    // The file may grow while it is read.
     let mut source = Stoppable { inner: opened.file.take(MOST_BYTES + 1), stop };
     source.read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
     if bytes.len() as u64 > MOST_BYTES {
@@ -142,7 +142,7 @@ fn read(access: &FileAccess, path: &str, stop: &StopFlag) -> Result<CsvTable, To
     }
 }
 
-/// The rows with the names they are reported under, each of which is there once.
+/// The rows with their unique ids.
 fn items(table: &CsvTable, id_column: Option<&str>) -> Result<Vec<JobItem>, ToolError> {
     let column = match id_column.filter(|name| !name.trim().is_empty()) {
         Some(name) => Some(table.columns.iter().position(|column| column == name).ok_or_else(|| {
@@ -184,7 +184,7 @@ fn output_path(cwd: &Path, args: &Args, cx: &ToolCx) -> Result<PathBuf, ToolErro
     }
 }
 
-/// Writes the results as a patch does, which is shown, decided and recorded.
+/// Writes the results as a patch, which is shown, decided and recorded.
 async fn export(job: &AgentJob<'_>, state: &JobState, output: &Path) -> Result<ToolOutcome, ToolError> {
     let lines: String = state.csv(job).lines().map(|line| format!("+{line}\n")).collect();
     let patch = format!("*** Begin Patch\n*** Add File: {}\n{lines}*** End Patch\n", output.display());
@@ -207,7 +207,7 @@ async fn export(job: &AgentJob<'_>, state: &JobState, output: &Path) -> Result<T
     });
     if let Some(problem) = &problem {
         result["job_error"] = json!(format!("the results could not be written: {problem}"));
-        // The rows go into the answer, so that the work is not lost.
+        // The rows are returned in the result, so that the work is not lost.
         result["results_csv"] = json!(cut(&state.csv(job), room(job.cx.step()) / 2));
     }
     if !problems.is_empty() {

@@ -14,17 +14,17 @@ use crate::fake_agents::FakeAgents;
 use crate::testing::{bench, call, step};
 use crate::{Bench, BenchOptions, BoxFuture, CallScope, Caller, Offer, Registry, Sink};
 
-/// Answers the calls of a job as agents would that do their work at once.
+/// Answers a job's calls like agents that finish at once.
 #[derive(Debug, Default)]
 struct Workers {
     folder: std::path::PathBuf,
     calls: Mutex<Vec<(String, String)>>,
     proposals: Mutex<Vec<Proposal>>,
-    /// Items that nobody reports on.
+    /// Items without a report.
     silent: Vec<&'static str>,
-    /// The item whose agent asks to stop.
+    /// The item whose agent requests a stop.
     stops: Option<&'static str>,
-    /// As many agents as may be open.
+    /// Limit of open agents.
     most: Option<usize>,
     open: Mutex<usize>,
 }
@@ -47,7 +47,7 @@ impl Workers {
 }
 
 impl Sink for Workers {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -76,8 +76,8 @@ impl Sink for Workers {
         Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
 
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.tell(notification)
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.notify(notification)
     }
 
     fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
@@ -89,7 +89,7 @@ async fn run_in(folder: &Path, workers: Workers, arguments: Value) -> (ToolOutco
     run_with(folder, AgentStatus::Completed(None), workers, arguments).await
 }
 
-/// With agents that all stand like this.
+/// Runs a job whose agents all have this status.
 async fn run_with(
     folder: &Path,
     status: AgentStatus,
@@ -151,11 +151,11 @@ async fn each_row_has_an_agent_and_the_results_are_written_by_a_proposal() {
     assert!(first.contains("\"{\"\"saw\"\":\"\"Bergen\"\"}\""), "{first}");
     assert!(lines.next().is_some_and(|line| line.contains(",failed,1,the agent ended without calling")));
     assert!(lines.next().is_some_and(|line| line.contains(",Bergen-2,2,Bergen,completed,")));
-    // Written as a change of files, and nothing else is proposed by the call itself.
+    // Written as a file change; the call itself proposes nothing else.
     let proposals = workers.proposals.lock();
     assert_eq!(proposals.len(), 1);
     assert_eq!(proposals[0].kind, protocol::OperationType::FileChange);
-    // Every agent was started once, under a name that is the same after a restart, and closed.
+    // Every agent was started once, with an id that is the same after a restart, and closed.
     let calls = workers.calls.lock().clone();
     let named = |name: &str| calls.iter().filter(|(_, tool)| tool == name).count();
     assert_eq!((named("spawn_agent"), named("close_agent")), (3, 3));
@@ -181,7 +181,7 @@ async fn no_more_agents_than_there_may_be_and_a_stop_ends_the_rest() {
     assert_eq!(workers.calls.lock().iter().filter(|(_, name)| name == "spawn_agent").count(), 3);
 }
 
-/// In the process after a restart, agents are closed, or were cut off: nothing more comes of them by itself.
+/// After a restart, agents are closed or interrupted and will not end by themselves.
 #[tokio::test]
 async fn a_job_does_not_wait_for_agents_of_a_process_that_is_gone() {
     for status in [AgentStatus::NotFound, AgentStatus::Interrupted] {
@@ -196,7 +196,7 @@ async fn a_job_does_not_wait_for_agents_of_a_process_that_is_gone() {
 }
 
 #[tokio::test]
-async fn files_that_are_none_or_too_long_are_refused_before_any_agent() {
+async fn invalid_or_too_long_files_are_refused_before_any_agent() {
     let folder = folder_with("a\n");
     let path = |name: &str| folder.path().join(name);
     let huge = std::fs::File::create(path("huge.csv")).expect("made");
@@ -238,7 +238,7 @@ async fn files_that_are_none_or_too_long_are_refused_before_any_agent() {
 }
 
 #[tokio::test]
-async fn reports_of_nobody_do_not_count() {
+async fn reports_of_unknown_items_do_not_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut scene = crate::scene::Scene::in_folder(folder.path());
     let options = BenchOptions { jobs: Some(folder.path().join("jobs")), ..scene.bench.options().clone() };
@@ -263,7 +263,7 @@ async fn reports_of_nobody_do_not_count() {
 }
 
 #[test]
-fn jobs_are_there_with_their_feature_and_reports_for_children_alone() {
+fn jobs_need_their_feature_and_reports_are_for_children_only() {
     for (features, is_child, may_spawn, expected) in [
         (&["multi_agent", "enable_fanout"][..], false, true, &["spawn_agents_on_csv"][..]),
         (&["multi_agent", "enable_fanout"], true, false, &["report_agent_job_result"]),

@@ -1,4 +1,4 @@
-//! Whether somebody is asked about a patch, and what they are asked.
+//! Whether a patch needs approval, and the question.
 
 use engine::{Proposal, Question};
 use patch::Boundary;
@@ -16,7 +16,7 @@ use crate::BuiltinTool;
 use crate::exec::{Setting, confinement, may_ask, must_ask};
 
 impl Patching<'_> {
-    /// Whether to ask, and what holds after a yes. The error says why it is refused.
+    /// Whether to ask, and which approvals are stored. The error says why the patch is refused.
     pub(super) fn decide(
         &self,
         preview: &PatchPreview,
@@ -41,7 +41,7 @@ impl Patching<'_> {
         }
     }
 
-    /// Names the file that stands in the way, and the settings that would let it be written.
+    /// Names the protected file, and the settings that would allow writing it.
     fn refusal(&self, preview: &PatchPreview, reach: &Boundary) -> String {
         let step = self.cx.step();
         let sandbox = sandbox_word(&step.sandbox);
@@ -63,13 +63,13 @@ impl Patching<'_> {
         )
     }
 
-    /// The sandbox stopped it: under some policies the user may be asked to do without.
+    /// The sandbox refused it: some policies allow asking the user to run without.
     pub(super) fn may_ask_again(&self, agreed: bool) -> bool {
         !agreed
             && policy::may_retry_unsandboxed(&self.cx.step().approval_policy, policy::StoppedAttempt::Patch)
     }
 
-    /// Where the sandbox, and what was granted since, let files be written.
+    /// Where sandbox and grants allow writing.
     pub(super) fn reach(&self) -> Boundary {
         match confinement(&Setting::of(self.cx), SandboxChoice::AsPolicy, None) {
             Some(sandbox) => {
@@ -119,8 +119,8 @@ impl Patching<'_> {
             arguments,
             digest: preview.digest(),
             question: asks.then(|| Box::new(Question::FileChange(question))),
-            // A patch whose files changed while the user decided, or of a file that decides about the next start of an
-            // agent or of git, is asked about, whatever was agreed to before.
+            // Asked each time if the files changed during the decision, or if a file controls the next start of an
+            // agent or of git.
             session_keys: match &preview.standing {
                 PatchScope::Protected(_) => Vec::new(),
                 _ if number > 0 => Vec::new(),
@@ -130,7 +130,7 @@ impl Patching<'_> {
     }
 }
 
-/// The name that settings have for it.
+/// The policy's name in settings.
 fn sandbox_word(policy: &SandboxPolicy) -> &'static str {
     match policy {
         SandboxPolicy::ReadOnly { .. } => "read-only",

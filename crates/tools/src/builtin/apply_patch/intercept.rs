@@ -1,4 +1,4 @@
-//! Patches that come as a command line.
+//! Patches inside a command line.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use patch::Invocation;
 use super::patching::Patching;
 use crate::{ToolCx, ToolError};
 
-/// A patch in the clothes of a command: applied as one, not run. `None` for every other command.
+/// Applies a patch that a command contains, instead of running the command. `None` for every other command.
 pub(crate) async fn intercept(
     argv: &[String],
     cwd: &Path,

@@ -1,4 +1,4 @@
-//! `apply_patch`: changes files by a patch, whole or not at all.
+//! `apply_patch`: changes files by a patch, all or nothing.
 
 mod ask;
 mod intercept;
@@ -20,7 +20,7 @@ use patching::Patching;
 
 pub(crate) use intercept::intercept;
 
-/// Words of its own, because the free form has no parameters to describe.
+/// A separate description, because the free form has no parameters to describe.
 const ABOUT_FREEFORM: &str =
     "Change files by a patch. The input is the patch itself, as free text, not wrapped in JSON.";
 /// The patch grammar, as model providers read it.
@@ -66,7 +66,7 @@ impl BuiltinTool for ApplyPatch {
         freeform_json(Self::NAME, ABOUT_FREEFORM, GRAMMAR)
     }
 
-    /// Models mix the two forms up; either is clear.
+    /// Models confuse the two forms; both are accepted.
     fn parse(payload: ToolPayload) -> Result<Args, ToolError> {
         match payload {
             ToolPayload::Custom { input } => Ok(Args { input }),
@@ -81,7 +81,7 @@ impl BuiltinTool for ApplyPatch {
     }
 }
 
-/// Applies a patch in the name of a call: shown, decided, recorded, and whole or not at all.
+/// Applies a patch for a call: shown, decided, recorded, all or nothing.
 pub(crate) async fn apply(cx: &ToolCx, patch: String) -> Result<ToolOutcome, ToolError> {
     let patching = Patching { cx, base: cx.cwd().to_owned(), elsewhere: cx.elsewhere() };
     Ok(patching.apply(patch).await?.outcome(|text, _| text))

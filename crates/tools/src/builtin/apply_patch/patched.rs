@@ -1,4 +1,4 @@
-//! The outcome of a patch, as the model reads it and as clients are shown it.
+//! The outcome of a patch, for the model and for clients.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,9 +17,9 @@ use crate::turn_diffs::repository;
 
 /// The outcome of a patch.
 pub(super) enum Patched {
-    /// A client said no. Its item has ended.
+    /// A client declined. Its item has ended.
     Declined,
-    /// The policy says no. Clients see the item end as declined, and read the same reason as the model.
+    /// The policy refused. Clients see the item end as declined, with the model's reason.
     Refused {
         reason: String,
         item: ThreadItem,
@@ -27,9 +27,9 @@ pub(super) enum Patched {
     Tried(TriedPatch),
 }
 
-/// A patch that was carried out, or failed to be.
+/// A patch that was applied, or failed.
 pub(super) struct TriedPatch {
-    /// The text for the model, as a command would have printed it.
+    /// The text for the model, in the form of a command's output.
     pub(super) said: String,
     pub(super) item: ThreadItem,
     pub(super) diff: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct TriedPatch {
 }
 
 impl Patched {
-    /// `form` chooses between the layouts of the shell tools: lines, or JSON.
+    /// `form` selects the layout of the shell tools: lines or JSON.
     pub(super) fn outcome(self, form: impl FnOnce(String, String) -> String) -> ToolOutcome {
         let TriedPatch { said, item, diff, success, seconds } = match self {
             Self::Tried(tried) => tried,
@@ -68,13 +68,13 @@ impl Patching<'_> {
         ThreadItem::FileChange { id: ItemId::new(self.cx.call_id()), changes, status, reason }
     }
 
-    /// Has clients see a patch that nobody is asked about. `number` counts the proposals before it.
+    /// Shows clients a patch that is refused without a question. `number` counts the proposals before it.
     pub(super) async fn refused(&self, preview: &PatchPreview, number: u32, reason: String) -> Patched {
         let changes = preview.changes();
         if number == 0 {
             let begun = self.item(&changes, PatchApplyStatus::InProgress, None);
             let cx = self.cx;
-            cx.tell(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), begun)).await;
+            cx.notify(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), begun)).await;
         }
         let item = self.item(&changes, PatchApplyStatus::Declined, Some(reason.clone()));
         Patched::Refused { reason, item }
@@ -89,7 +89,7 @@ impl Patching<'_> {
     ) -> Patched {
         let said = preview.summary();
         self.cx
-            .tell(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
+            .notify(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
                 thread_id: self.cx.thread_id().clone(),
                 turn_id: self.cx.turn_id().clone(),
                 item_id: ItemId::new(self.cx.call_id()),
@@ -105,7 +105,7 @@ impl Patching<'_> {
         })
     }
 
-    /// The diff of the whole turn with this.
+    /// The diff of the whole turn, including this patch.
     fn diff(&self, preview: PatchPreview, applied: &Applied) -> String {
         let (diffs, turn_id) = (self.cx.bench().diffs(), self.cx.turn_id());
         let Some((place, _, mirror)) = preview.mirror else {

@@ -1,4 +1,4 @@
-//! A patch on its way: looked at, decided about, applied, and looked at again where its files changed meanwhile.
+//! A patch in progress: previewed, decided, applied, and previewed again if its files changed meanwhile.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,14 +12,14 @@ use crate::files::access::with_command_rights;
 use crate::remote::{Elsewhere, FetchRequest, Mirror, PushFailure, push};
 use crate::{ToolCx, ToolError};
 
-/// How often a patch is looked at again because its files changed meanwhile.
+/// Limit of previews for changed files.
 const MOST_PREVIEWS: u32 = 3;
 
 pub(super) struct Patching<'a> {
     pub(super) cx: &'a ToolCx,
     /// The folder that the patch's paths are relative to.
     pub(super) base: PathBuf,
-    /// Set when its files are not on this machine.
+    /// Set if its files are not on this machine.
     pub(super) elsewhere: Option<Elsewhere>,
 }
 
@@ -28,11 +28,11 @@ impl Patching<'_> {
         let began = Instant::now();
         let mut preview = self.verify(&text).await?;
         let mut number = 0;
-        // Set once something happened that somebody has to be asked about.
+        // Set when something happened that needs a question.
         let mut concern = None;
-        // Set when the question is about writing outside of the writable folders, and not about something else.
+        // Set if the question is about writing outside the writable folders.
         let mut asks_outside = false;
-        // Whoever put another patch in the place of the model's need not be asked about it.
+        // A client that replaced the patch is not asked about its own replacement.
         let mut is_theirs = false;
         loop {
             let reach = self.reach();
@@ -62,7 +62,7 @@ impl Patching<'_> {
             number += 1;
             match committed {
                 Ok(applied) => return Ok(self.finished(preview, &shown, &applied, began).await),
-                // The file changed after it was planned: plan again, and ask again.
+                // The file changed after planning: plan and ask again.
                 Err(PatchProblem::Commit(CommitError::Changed(path))) if number < MOST_PREVIEWS => {
                     preview = self.verify(&text).await?;
                     asks_outside = false;
@@ -97,7 +97,7 @@ impl Patching<'_> {
         Ok(PatchPreview { plan, mirror: Some((place.clone(), patch, mirror)), standing: PatchScope::Inside })
     }
 
-    /// Looks up how the patch stands to what may be written.
+    /// Compares the patch with the writable folders.
     async fn placed(&self, preview: PatchPreview, reach: &Boundary) -> Result<PatchPreview, ToolError> {
         let PatchPreview { plan, mirror: None, .. } = preview else { return Ok(preview) };
         let reach = reach.clone();
@@ -115,7 +115,7 @@ impl Patching<'_> {
     ) -> Result<(PatchPreview, Result<Applied, PatchProblem>), ToolError> {
         let PatchPreview { plan, mirror, standing } = preview;
         let boundary = if mirror.is_some() { Boundary::Anywhere } else { boundary };
-        // Whoever stops the call waits for a write that has begun.
+        // Cancelling the call waits for a started write.
         let held = self.cx.scope().hold();
         let work = move || {
             let committed = plan.commit(&boundary);
@@ -135,7 +135,7 @@ impl Patching<'_> {
         Ok((preview, committed))
     }
 
-    /// Brings to another environment what was applied to what was brought here from it.
+    /// Writes the applied changes of local copies to the other environment.
     async fn push(
         &self,
         place: &Elsewhere,

@@ -1,4 +1,4 @@
-//! The planned effect of a patch, here or in another environment, with the paths of the place where its files are.
+//! The planned effect of a patch, here or in another environment, with that environment's paths.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use serde_json::json;
 use crate::digest::digest_of;
 use crate::remote::{Elsewhere, Mirror};
 
-/// A patch against the files as they were when they were looked at.
+/// A patch planned against the current files.
 #[derive(Debug)]
 pub(super) struct PatchPreview {
     pub(super) plan: PatchPlan,
-    /// Where the files were brought to, if they are not on this machine.
+    /// The local copies of the files, if they are not on this machine.
     pub(super) mirror: Option<(Elsewhere, Patch, Mirror)>,
     pub(super) standing: PatchScope,
 }
 
-/// How the files of a patch stand to what the sandbox lets be written.
+/// A patch's files compared with the writable folders of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PatchScope {
-    /// Nothing speaks against it; also where the files are not on this machine.
+    /// No objection; also used if the files are not on this machine.
     Inside,
     Outside,
-    /// This file decides about the next start of an agent or of git, or belongs to this program.
+    /// This file controls the next start of an agent or of git, or belongs to this program.
     Protected(PathBuf),
 }
 
@@ -33,12 +33,12 @@ impl PatchScope {
         match plan.check(reach) {
             Err(CommitError::Protected(path)) => Self::Protected(path),
             Err(CommitError::Outside(_)) => Self::Outside,
-            // A target behind a link is refused when it is written.
+            // A target behind a link is refused on writing.
             Ok(()) | Err(_) => Self::Inside,
         }
     }
 
-    /// The reason shown to whoever is asked.
+    /// The reason for the question.
     pub(super) fn concern(&self) -> Option<String> {
         let Self::Protected(path) = self else { return None };
         Some(format!("{} is protected: it decides what agents or git do later", patch::shown(path)))
@@ -74,7 +74,7 @@ impl PatchPreview {
         }
     }
 
-    /// The summary for the model after the patch is applied, with the paths it gave.
+    /// The summary for the model after the patch is applied, with the model's paths.
     pub(super) fn summary(&self) -> String {
         let Some((_, patch, _)) = &self.mirror else { return self.plan.summary() };
         let mut text = String::from("Success. Updated the following files:\n");
@@ -92,11 +92,11 @@ impl PatchPreview {
     }
 }
 
-/// Why a patch that was decided about is not applied.
+/// Why an approved patch is not applied.
 #[derive(Debug)]
 pub(super) enum PatchProblem {
     Commit(CommitError),
-    /// The environment cannot be reached, or was lost.
+    /// The environment cannot be reached, or the connection was lost.
     Place(String),
 }
 

@@ -19,7 +19,7 @@ const EDIT: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+ONE\n***
 
 type Meddle = Box<dyn Fn(&Proposal) -> ProposalDecision + Send + Sync>;
 
-/// Decides as it is told, possibly doing something behind the tool's back first.
+/// Decides as configured, and may first change something behind the tool's back.
 struct Judge {
     meddle: Meddle,
     proposals: Mutex<Vec<Proposal>>,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Judge {
 }
 
 impl Sink for Judge {
-    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+    fn notify(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
     fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
@@ -40,8 +40,8 @@ impl Sink for Judge {
         self.proposals.lock().push(proposal);
         Box::pin(std::future::ready(decided))
     }
-    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        self.tell(notification)
+    fn notify_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.notify(notification)
     }
     fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
@@ -119,7 +119,7 @@ async fn a_patch_inside_the_workspace_is_applied_and_shown() {
 }
 
 #[tokio::test]
-async fn what_is_outside_or_protected_is_asked_about_or_refused() {
+async fn outside_or_protected_files_are_asked_about_or_refused() {
     let above = tempfile::tempdir().expect("a folder");
     let folder = tempfile::tempdir_in(above.path()).expect("the workspace in it");
     let outside = tempfile::tempdir().expect("another");
@@ -174,9 +174,9 @@ async fn what_is_outside_or_protected_is_asked_about_or_refused() {
     assert_eq!(fs::read_dir(folder.path().join(".git")).expect("there").count(), 0);
 }
 
-/// The state folder of the server lies in the workspace: its rules are not the model's to write.
+/// The server's state folder is in the workspace: the model must not write its rules.
 #[tokio::test]
-async fn what_is_off_limits_is_asked_about_or_refused_wherever_it_lies() {
+async fn off_limits_files_are_asked_about_or_refused_anywhere() {
     let folder = tempfile::tempdir().expect("a folder");
     let (state, listed) = (folder.path().join("state"), folder.path().join("listed"));
     fs::create_dir_all(state.join("rules")).expect("made");
@@ -204,7 +204,7 @@ async fn what_is_off_limits_is_asked_about_or_refused_wherever_it_lies() {
 }
 
 #[tokio::test]
-async fn another_patch_is_looked_at_like_the_first_and_asked_about_where_it_must_be() {
+async fn a_replacement_patch_is_checked_like_the_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let outside = tempfile::tempdir().expect("another");
     let target = outside.path().join("x");
@@ -222,7 +222,7 @@ async fn another_patch_is_looked_at_like_the_first_and_asked_about_where_it_must
     assert!(folder.path().join("other.txt").exists() && !folder.path().join("new.txt").exists());
     assert_eq!(proposals.iter().map(|one| one.question.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_ne!(proposals[0].digest, proposals[1].digest);
-    // Nobody said yes to writing there.
+    // No approval covers writing there.
     let outside = add(&target.display().to_string());
     let (outcome, _) = run(step(), ADD, Box::new(instead(outside))).await;
     assert!(!outcome.success && !target.exists());
@@ -231,7 +231,7 @@ async fn another_patch_is_looked_at_like_the_first_and_asked_about_where_it_must
 }
 
 #[tokio::test]
-async fn a_yes_lets_it_write_outside() {
+async fn an_approval_allows_writing_outside() {
     let folder = tempfile::tempdir().expect("a folder");
     let outside = tempfile::tempdir().expect("another");
     let target = outside.path().join("x");
@@ -243,7 +243,7 @@ async fn a_yes_lets_it_write_outside() {
 }
 
 #[tokio::test]
-async fn under_on_failure_the_sandbox_stops_it_first_and_then_somebody_is_asked() {
+async fn under_on_failure_the_question_comes_after_the_sandbox() {
     let folder = tempfile::tempdir().expect("a folder");
     let outside = tempfile::tempdir().expect("another");
     let target = outside.path().join("x");
@@ -260,7 +260,7 @@ async fn under_on_failure_the_sandbox_stops_it_first_and_then_somebody_is_asked(
 }
 
 #[tokio::test]
-async fn a_file_that_changed_after_the_yes_is_asked_about_again() {
+async fn a_file_that_changed_after_the_approval_is_asked_about_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.txt");
     fs::write(&file, "one\ntwo\n").expect("written");
@@ -283,7 +283,7 @@ async fn a_file_that_changed_after_the_yes_is_asked_about_again() {
 }
 
 #[tokio::test]
-async fn a_yes_to_what_changed_is_no_yes_to_writing_outside() {
+async fn an_approval_of_a_change_does_not_allow_writing_outside() {
     let (folder, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("another"));
     for place in [folder.path().join("sub"), outside.path().to_owned()] {
         fs::create_dir_all(&place).expect("made");
@@ -305,7 +305,7 @@ async fn a_yes_to_what_changed_is_no_yes_to_writing_outside() {
 }
 
 #[tokio::test]
-async fn what_is_no_patch_or_does_not_fit_changes_nothing() {
+async fn invalid_patches_change_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     for patch in ["*** Begin Patch\nnonsense\n*** End Patch", EDIT, "no patch"] {
         let step = workspace(AskForApproval::Never, folder.path());

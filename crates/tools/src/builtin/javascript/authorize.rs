@@ -1,4 +1,4 @@
-//! Has a script decided about as the command `node -e SCRIPT`, which is what it comes to.
+//! Gets a script approved as the command `node -e SCRIPT`, which is equivalent.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::exec::{
 };
 use crate::{ToolCx, ToolError};
 
-/// The most of a script.
+/// Limit of a script.
 const MOST_CODE: usize = 1 << 20;
 
-/// A script that may run now.
+/// An approved script.
 pub(super) struct ClearedScript {
     pub(super) here: Box<Here>,
     pub(super) setting: Setting,
     item: ThreadItem,
 }
 
-/// Why a script does not run: an error, or the outcome with the item that clients see of it.
+/// Why a script does not run: an error, or the outcome with its item.
 pub(super) enum RefusedScript {
     Error(ToolError),
     Outcome(Box<ToolOutcome>),

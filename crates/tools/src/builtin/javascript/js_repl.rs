@@ -1,4 +1,4 @@
-//! `js_repl`: JavaScript in a kernel that keeps its bindings from call to call.
+//! `js_repl`: JavaScript in a kernel that keeps its bindings between calls.
 
 use engine::{ToolOutcome, ToolPayload};
 use schemars::JsonSchema;
@@ -74,7 +74,7 @@ impl BuiltinTool for JsRepl {
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let (code, limit) = repl_cell(&args.input)?;
         let scripts = Scripts::of(cx);
-        // A call that is cancelled ends the kernel with its cell: it cannot be known how far that had come.
+        // Cancelling the call ends the kernel with its cell: how far the cell had run is unknown.
         let unless_returned = cx.scope().cancel_on_drop();
         let mut slot = scripts.repl.lock().await;
         let cleared = match authorize(cx, code).await {
@@ -105,7 +105,7 @@ impl BuiltinTool for JsRepl {
                         *slot = Some(kernel);
                         failure
                     }
-                    // Dropped, and with it ended.
+                    // Dropping the kernel ends it.
                     Err(problem) => Some(problem),
                 }
             }
@@ -120,7 +120,7 @@ impl BuiltinTool for JsRepl {
     }
 }
 
-/// The error of the cell, if it failed. `Err`: the kernel cannot go on.
+/// The error of the cell, if it failed. `Err`: the kernel is broken.
 async fn run_cell(
     kernel: &mut NodeKernel,
     cx: &ToolCx,
@@ -142,7 +142,7 @@ async fn run_cell(
     }
 }
 
-/// Puts the texts of a cell together; images come after them.
+/// Joins the texts of a cell; images follow them.
 fn join_texts(parts: &mut Vec<protocol::FunctionCallOutputContentItem>) {
     let text = texts_of(parts);
     parts.retain(|part| !matches!(part, protocol::FunctionCallOutputContentItem::InputText { .. }));

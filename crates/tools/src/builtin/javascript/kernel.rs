@@ -1,5 +1,5 @@
-//! A Node process that runs scripts, and the messages to and from it. Whatever it sends is bounded and checked: a script
-//! shares the process with the program that runs it, and can write anything to its pipes.
+//! A Node.js process that runs scripts, and its messages. Everything it sends is bounded and checked: a script shares
+//! the process with the kernel, and can write anything to its pipes.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::authorize::ClearedScript;
 use crate::digest::digest_of;
 use crate::exec::{CommandOutlet, Go, Setting, start, text_of};
 
-/// The oldest Node that the kernels are written for.
+/// The oldest supported Node.js.
 const LEAST_NODE: &str = "18";
-/// The longest message: an image of some megabytes fits.
+/// Limit of a message: an image of some megabytes fits.
 const LONGEST_MESSAGE: usize = 16 << 20;
-/// Of what a script writes to its pipes past the protocol.
+/// Limit of a script's output outside the protocol.
 const STRAY_BYTES: usize = 64 << 10;
 
 /// The program of a kernel.
@@ -34,7 +34,7 @@ impl KernelProgram {
     }
 }
 
-/// A message of a kernel.
+/// A message from a kernel.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(super) enum KernelMessage {
@@ -64,13 +64,13 @@ pub(super) enum KernelMessage {
         failed: bool,
         text: String,
     },
-    /// It ends because of this.
+    /// The kernel ends because of this.
     Fatal {
         text: String,
     },
 }
 
-/// The answer to a call.
+/// The result of a nested call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallAnswer {
@@ -80,21 +80,21 @@ pub(super) struct CallAnswer {
     pub(super) is_error: bool,
 }
 
-/// Killed, with all it started, when it is dropped, whoever else still knows the process.
+/// Killed on drop with all its processes, even while others hold the process.
 #[derive(Debug)]
 pub(crate) struct NodeKernel {
     process: Process,
     outlet: CommandOutlet,
     mark: Vec<u8>,
-    /// Of standard output, from the beginning of a line.
+    /// Standard output since the last line break.
     line: Vec<u8>,
     /// How much of the line was searched for its end.
     searched: usize,
-    /// The line is no message, and its beginning is counted as output already.
+    /// The line is no message, and its beginning was counted as output already.
     is_stray: bool,
     stray: HeadTail,
     confinement: Option<Confinement>,
-    /// Holds what has to outlast the process, such as the search for new repositories.
+    /// Holds what must outlast the process, such as the search for new repositories.
     _setting: Setting,
 }
 
@@ -117,9 +117,9 @@ impl NodeKernel {
         Ok(Self { process, outlet, mark, line, searched, is_stray, stray, confinement, _setting: setting })
     }
 
-    /// Whether a script that may run under this sandbox may run here: the sandbox is those the kernel has.
+    /// Whether a script with this sandbox may run in this kernel: both sandboxes must be equal.
     pub(super) fn fits(&self, cleared: &ClearedScript) -> bool {
-        // Which repositories are protected is found out while commands run, and only takes away.
+        // The protected repositories are found while commands run, and only restrict further.
         let confinement = |confinement: &Option<Confinement>| {
             confinement.clone().map(|confinement| Confinement { protected_paths: Vec::new(), ..confinement })
         };
@@ -144,7 +144,7 @@ impl NodeKernel {
         self.process.write(&line).await.map_err(|error| error.to_string())
     }
 
-    /// `None` when the process has ended. Nothing is lost when the future is dropped.
+    /// `None` when the process has ended. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Result<KernelMessage, String>> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.line[self.searched..]) {
@@ -188,7 +188,7 @@ impl NodeKernel {
         }
     }
 
-    /// Output that was written to its pipes past the protocol, since this was last asked.
+    /// Output outside the protocol since the last call.
     pub(super) fn take_stray(&mut self) -> String {
         let stray = std::mem::replace(&mut self.stray, HeadTail::new(STRAY_BYTES));
         text_of(&stray)

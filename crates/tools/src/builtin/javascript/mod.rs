@@ -1,5 +1,5 @@
-//! JavaScript: `js_repl` with a kernel that keeps its bindings from call to call, and `exec` with scripts that call the
-//! other tools. Both run in Node, as commands of the thread: decided, sandboxed and ended like any other.
+//! JavaScript: `js_repl` with a kernel that keeps its bindings between calls, and `exec` with scripts that call other
+//! tools. Both run in Node.js as commands of the thread: decided, sandboxed and ended like any other.
 
 mod authorize;
 mod js_repl;

@@ -1,4 +1,4 @@
-//! The first line of a script, where it says how it is to be run.
+//! The first line of a script with its options.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::ToolError;
 const REPL: &str = "// codex-js-repl:";
 const SCRIPT: &str = "// @exec:";
 const REPL_LIMIT: Duration = Duration::from_secs(30);
-/// The longest time that a cell may ask for.
+/// Limit of a cell's requested time.
 const LONGEST_LIMIT: Duration = Duration::from_secs(3_600);
 
 fn failed<T>(text: impl Into<String>) -> Result<T, ToolError> {
     Err(ToolError::Failed(text.into()))
 }
 
-/// The code of a cell, and how long it may take.
+/// The code of a cell, and its time limit.
 pub(super) fn repl_cell(input: &str) -> Result<(&str, Duration), ToolError> {
     let (pragma, code) = split(input, REPL);
     if code.trim().is_empty() {
@@ -64,7 +64,7 @@ pub(super) fn repl_cell(input: &str) -> Result<(&str, Duration), ToolError> {
     Ok((code, limit))
 }
 
-/// How a script is to be run.
+/// The options of a script.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptOptions {
@@ -97,7 +97,7 @@ pub(super) fn script(input: &str) -> Result<(&str, ScriptOptions), ToolError> {
     }
 }
 
-/// The rest of a first line that begins like this, and the code after it.
+/// The options in a first line with this prefix, and the code after it.
 fn split<'a>(input: &'a str, begin: &str) -> (Option<&'a str>, &'a str) {
     let (first, rest) = input.split_once('\n').unwrap_or((input, ""));
     match first.trim_start().strip_prefix(begin) {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_says_how_long_to_wait_and_how_much_to_show() {
+    fn a_script_sets_its_wait_and_output_limit() {
         let (code, options) =
             script("// @exec: {\"yield_time_ms\": 300, \"max_output_tokens\": 7}\nx()").expect("fine");
         assert_eq!((code, options.yield_time_ms, options.max_output_tokens), ("x()", Some(300), Some(7)));

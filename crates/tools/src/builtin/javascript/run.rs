@@ -1,4 +1,4 @@
-//! Follows a script while a call waits for it: takes its output, makes its calls, watches the time.
+//! Follows a running script for a call: collects its output, runs its nested calls, checks the time limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use super::kernel::{CallAnswer, KernelMessage, NodeKernel};
 use super::scripts::Scripts;
 use crate::{BoxFuture, ToolCx};
 
-/// The most that is kept of what one script says.
+/// Limit of the kept output of a script.
 const MOST_TEXT: usize = 1 << 20;
 const MOST_IMAGES: usize = 16;
 const MOST_IMAGE_BYTES: usize = 32 << 20;
-/// Of everything that scripts of a thread stored.
+/// Limit of all values that a thread's scripts store.
 const MOST_STORED: usize = 1 << 20;
-/// Calls of one script that are open at a time.
+/// Limit of open calls of one script.
 const MOST_CALLS: usize = 16;
 
-/// The output of a script since it was last looked at.
+/// The output of a script since the last report.
 #[derive(Debug, Default)]
 pub(super) struct ScriptOutput {
     parts: Vec<FunctionCallOutputContentItem>,
@@ -42,10 +42,10 @@ pub(super) enum Followed {
         failed: bool,
         text: String,
     },
-    /// The script gives control back and goes on.
+    /// The script yields and continues in the background.
     Yielded,
     TimeIsUp,
-    /// The process is gone or cannot be understood.
+    /// The process ended, or broke the protocol.
     Lost(String),
 }
 
@@ -73,7 +73,7 @@ impl ScriptOutput {
         self.parts.push(FunctionCallOutputContentItem::InputImage { image_url, detail });
     }
 
-    /// The parts, cut to what the model is to read.
+    /// The parts, truncated for the model.
     pub(super) fn take(&mut self, room: usize) -> Vec<FunctionCallOutputContentItem> {
         let Self { parts, text_bytes, is_cut, .. } = std::mem::take(self);
         let mut parts = match text_bytes > room {
@@ -103,12 +103,12 @@ fn text_in(part: &FunctionCallOutputContentItem) -> Option<&str> {
     }
 }
 
-/// All texts, for the item that clients see.
+/// All texts, for the item.
 pub(super) fn texts_of(parts: &[FunctionCallOutputContentItem]) -> String {
     parts.iter().filter_map(text_in).collect()
 }
 
-/// One text where that is all there is.
+/// A single text if there is nothing else.
 pub(super) fn body_of(mut parts: Vec<FunctionCallOutputContentItem>) -> FunctionCallOutputBody {
     match parts.as_mut_slice() {
         [] => FunctionCallOutputBody::Text(String::new()),
@@ -122,15 +122,15 @@ pub(super) fn body_of(mut parts: Vec<FunctionCallOutputContentItem>) -> Function
 /// How to follow a script.
 pub(super) struct Follow<'a> {
     pub(super) cx: &'a ToolCx,
-    /// The step that the script began in, maybe of an earlier turn: its calls run there.
+    /// The step that the script started in, perhaps of an earlier turn: its calls run there.
     pub(super) began_in: &'a Arc<Step>,
     pub(super) output: &'a mut ScriptOutput,
     pub(super) limit: Duration,
-    /// Values are given to scripts as they are, not wrapped as the output of a call.
+    /// Scripts get plain values, not the wrapped output of a call.
     pub(super) plain_answers: bool,
 }
 
-/// Until the script has ended, yields, or its time is up. Time does not run while a call of the script is open.
+/// Runs until the script has ended, yields, or its time is up. The time is paused while a nested call is open.
 pub(super) async fn follow(kernel: &mut NodeKernel, follow: Follow<'_>) -> Followed {
     let Follow { cx, began_in, output, limit, plain_answers } = follow;
     let mut calls: FuturesUnordered<BoxFuture<'_, CallAnswer>> = FuturesUnordered::new();
@@ -191,7 +191,7 @@ fn refusal(name: &str, open: usize) -> Option<String> {
     (open >= MOST_CALLS).then(|| "too many calls at once: wait for some of them to end".to_owned())
 }
 
-/// Free text for a tool that takes it; a text for another tool is JSON.
+/// Free text for a tool that takes it; for other tools the text is JSON.
 fn payload(cx: &ToolCx, name: &str, arguments: String, is_text: bool) -> ToolPayload {
     let is_freeform = cx
         .step()
@@ -210,7 +210,7 @@ async fn answer(
     number: u64,
     is_plain: bool,
 ) -> CallAnswer {
-    // A tool of a group is called as `group.tool`, or by the identifier that scripts have for it.
+    // A tool of a group is called as `group.tool`, or by its identifier in scripts.
     let in_group = cx.step().tools.iter().find(|tool| {
         tool.namespace.as_ref().is_some_and(|group| format!("{}.{}", group.name, tool.name) == name)
     });
@@ -222,7 +222,7 @@ async fn answer(
     let output = cx.sink().call_tool(call, began_in.clone()).await;
     let output = match output {
         FunctionCallOutputBody::Text(text) if is_plain => {
-            // A result that is JSON is given as what it means.
+            // A JSON result is passed parsed.
             let parsed = serde_json::from_str::<Value>(&text).ok();
             parsed.filter(|value| value.is_object() || value.is_array()).unwrap_or(Value::String(text))
         }
@@ -233,7 +233,7 @@ async fn answer(
     CallAnswer { kind: "answer", number, output, is_error: false }
 }
 
-/// Keeps a value for later scripts. What is too much is not kept.
+/// Stores a value for later scripts. Values over the limit are dropped.
 fn store(cx: &ToolCx, key: String, value: Value) {
     let scripts = Scripts::of(cx);
     let mut stored = scripts.stored.lock();
@@ -249,7 +249,7 @@ fn store(cx: &ToolCx, key: String, value: Value) {
     }
 }
 
-/// The tools a script can call: as it names them, and what they do.
+/// The tools that a script can call, with their script names and descriptions.
 pub(super) fn callable(cx: &ToolCx) -> Vec<Value> {
     let is_callable = |tool: &&engine::ToolSpec| {
         tool.kind != ToolKind::Hosted && tool.json.is_some() && !RUN_SCRIPTS.contains(&tool.name.as_str())
@@ -265,7 +265,7 @@ pub(super) fn callable(cx: &ToolCx) -> Vec<Value> {
     cx.step().tools.iter().filter(is_callable).map(entry).collect()
 }
 
-/// A name that JavaScript can have after a dot.
+/// A valid JavaScript identifier for the name.
 pub(super) fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '$' { c } else { '_' };
     let name: String = name.chars().map(plain).collect();

@@ -1,4 +1,4 @@
-//! `exec`: a script that calls the other tools. It may go on after the call has returned; `wait` looks at it again.
+//! `exec`: a script that calls other tools. It may continue after the call has returned; `wait` reads it again.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const FEATURE: &str = "code_mode";
 const WAIT_MS: u64 = 10_000;
-/// The longest wait of one call.
+/// Limit of one call's wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 const GRAMMAR: &str = r"
 start: pragma_source | plain_source
@@ -98,7 +98,7 @@ pub(super) fn wait_of(wanted_ms: Option<u64>) -> Duration {
     Duration::from_millis(wanted_ms.unwrap_or(WAIT_MS)).min(LONGEST_WAIT)
 }
 
-/// A script as a call sees it.
+/// A script's state for one call.
 pub(super) struct CellReport {
     pub(super) head: String,
     pub(super) parts: Vec<FunctionCallOutputContentItem>,
@@ -129,7 +129,7 @@ impl CellReport {
     }
 }
 
-/// Follows a script for a while. One that goes on is kept under its id.
+/// Follows a script for a while. One that continues is kept under its id.
 pub(super) async fn look(
     cx: &ToolCx,
     (id, cell): (u64, Cell),
@@ -154,7 +154,7 @@ pub(super) async fn look(
     }
 }
 
-/// Adds to the description of `exec` what its scripts can call, for a model that is not told of these tools otherwise.
+/// Adds the tools that scripts can call to the description of `exec`, for a model that does not get them in the list.
 pub fn describe_to_scripts(tools: &mut [ToolSpec]) {
     let mut sections = String::new();
     for tool in tools.iter().filter(|tool| !RUN_SCRIPTS.contains(&tool.name.as_str())) {

@@ -1,4 +1,4 @@
-//! `wait`: looks at a script of `exec` again that goes on.
+//! `wait`: reads a script of `exec` that is still running.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The scripts of a thread that go on between calls.
+//! The scripts of a thread that run between calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::run::ScriptOutput;
 use crate::tool::ToolCx;
 use crate::tool_state::ToolState;
 
-/// Scripts that run on at a time. One more ends the oldest.
+/// Limit of running scripts. Another one ends the oldest.
 const MOST_CELLS: usize = 16;
 
-/// Everything ends with the thread, and when its terminals are cleared.
+/// Everything ends with the thread, or when its terminals are cleared.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
-    /// The kernel of `js_repl`. Held by the call whose cell runs.
+    /// The kernel of `js_repl`. Locked by the call whose cell runs.
     pub(super) repl: tokio::sync::Mutex<Option<NodeKernel>>,
-    /// To end the kernel while a call holds it.
+    /// For ending the kernel while a call holds it.
     repl_process: Mutex<Option<sandbox::Process>>,
     cells: Mutex<Cells>,
     /// Values that scripts keep for later ones.
@@ -45,7 +45,7 @@ pub(super) struct Cell {
 }
 
 impl Scripts {
-    /// Those of the thread that a call belongs to.
+    /// The scripts of the call's thread.
     pub(super) fn of(cx: &ToolCx) -> Arc<Self> {
         cx.bench().state()
     }
@@ -76,7 +76,7 @@ impl Scripts {
 impl ToolState for Scripts {
     fn clear(&self) {
         self.cells.lock().open.clear();
-        // A kernel that no call holds is dropped, so that the next cell starts another.
+        // Drops a kernel that no call uses, so that the next cell starts another.
         if let Ok(mut repl) = self.repl.try_lock() {
             *repl = None;
         }

@@ -1,5 +1,5 @@
-//! From a wish to a terminal that is followed to its end. Runs on its own, so that neither an interrupted turn nor the
-//! end of the call leaves an item without an end.
+//! Starts a terminal and follows it to its end. Runs as its own task, so that neither an interrupted turn nor the end
+//! of the call leaves an item open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +17,12 @@ use crate::exec::{
     start, text_of,
 };
 
-/// More than this is not held back any longer.
+/// Limit of the output that is held back.
 const EARLY_BYTES: usize = 256 * 1024;
-/// How long to wait, after the end, for whoever still has the output open.
+/// How long to wait, after the end, for other processes that have the output open.
 const TRAILING: Duration = Duration::from_millis(100);
 
-/// A terminal that is about to be.
+/// A terminal to be started.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) authorization: Authorization,
@@ -35,8 +35,8 @@ pub(crate) struct Launch {
 /// The started session, or why there is none.
 pub(crate) type LaunchResult = Result<Arc<Session>, Blocked>;
 
-/// A process in its first moments.
-struct Young {
+/// A process that has just started.
+struct StartedProcess {
     process: Process,
     output: CommandOutlet,
     began: Instant,
@@ -48,7 +48,7 @@ struct Young {
 
 impl Launch {
     pub(crate) async fn run(mut self, answer: oneshot::Sender<LaunchResult>) {
-        // Until clients were told of the end, or the thread lets it go on.
+        // Held until clients are notified of the end, or the thread releases it.
         let _held = self.scope().hold();
         let young = match self.start().await {
             Ok(young) => young,
@@ -60,7 +60,7 @@ impl Launch {
             }
         };
         let Self { authorization, reservation, tty, .. } = self;
-        let Young { process, output, began, chunks, has_ended, confinement } = young;
+        let StartedProcess { process, output, began, chunks, has_ended, confinement } = young;
         let (setting, item) = authorization.into_parts();
         let command = match &item {
             ThreadItem::CommandExecution { command, .. } => command.clone(),
@@ -71,7 +71,7 @@ impl Launch {
         let parts = Parts { id, command, item_id, tty, began, process, elsewhere, confinement };
         let session = Session::new(parts);
         reservation.fill(&session);
-        // Whoever started it may be gone; it can still be reached by its id.
+        // The caller may be gone; the session is still reachable by its id.
         let _ = answer.send(Ok(session.clone()));
         let overflow = Overflow::new(setting.options.outputs.as_deref());
         let transcript = HeadTail::new(CAPTURE_BYTES);
@@ -79,8 +79,8 @@ impl Launch {
         watch.run(output, chunks, has_ended).await;
     }
 
-    /// Tries it, and once more without a sandbox where that stopped it and a client agrees.
-    async fn start(&mut self) -> Result<Young, Blocked> {
+    /// Starts it, and once more without a sandbox if that stopped it and a client approves.
+    async fn start(&mut self) -> Result<StartedProcess, Blocked> {
         let mut go = self.authorization.clear().await?;
         loop {
             self.check_waited()?;
@@ -108,7 +108,7 @@ impl Launch {
         &self.authorization.setting().scope
     }
 
-    async fn spawn(&self, go: Go) -> Result<Young, Blocked> {
+    async fn spawn(&self, go: Go) -> Result<StartedProcess, Blocked> {
         let io = if self.tty { Io::Terminal(TerminalSize::default()) } else { Io::Null };
         let guard: CommandGuard = Arc::new(self.scope().hold());
         let confinement = go.confinement().cloned();
@@ -129,20 +129,20 @@ impl Launch {
         };
         let has_ended = tokio::select! {
             has_ended = tokio::time::timeout_at(began + self.early, early) => has_ended.unwrap_or(false),
-            // Whoever follows it from here on ends it.
+            // The task that follows it ends it.
             () = self.scope().cancelled() => false,
         };
-        Ok(Young { process, output, began, chunks, has_ended, confinement })
+        Ok(StartedProcess { process, output, began, chunks, has_ended, confinement })
     }
 
-    /// Clients see a command that was refused before it had an item, too.
+    /// Shows clients also a command that was refused before it had an item.
     async fn end_unstarted(&self, blocked: &Blocked) {
         let Setting { thread_id, turn_id, sink, options, .. } = self.authorization.setting();
         if !self.authorization.is_open() {
             if !matches!(blocked, Blocked::Forbidden(_)) {
                 return;
             }
-            sink.tell(options.item_started(thread_id, turn_id, self.authorization.item().clone())).await;
+            sink.notify(options.item_started(thread_id, turn_id, self.authorization.item().clone())).await;
         }
         sink.end_item(not_started(self.authorization.item().clone(), blocked)).await;
     }
@@ -157,7 +157,7 @@ fn text(chunks: &[Chunk]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Goes on with the work when the other has happened, too.
+/// Completes the work even if `other` ends first.
 async fn to_the_end<T>(work: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
     tokio::pin!(work);
     tokio::select! {
@@ -167,7 +167,7 @@ async fn to_the_end<T>(work: impl Future<Output = T>, other: impl Future<Output 
     work.await
 }
 
-/// Whoever reads what a command writes, until its end.
+/// Reads a command's output until its end.
 struct OutputWatch {
     session: Arc<Session>,
     setting: Setting,
@@ -189,13 +189,13 @@ impl OutputWatch {
             }
             session.live.complete();
             let end = session.set_end(output.end(session.process.wait().await)).clone();
-            // The model need not wait for clients that are slow to listen.
+            // The model need not wait for slow clients.
             session.advance(SessionProgress::Ended);
             (end, session.began.elapsed())
         };
         let telling = async {
             if !has_ended {
-                session.live.notify(|piece| setting.sink.tell_later(delta(&setting, piece))).await;
+                session.live.notify(|piece| setting.sink.notify_later(delta(&setting, piece))).await;
             }
         };
         let stopping = async {

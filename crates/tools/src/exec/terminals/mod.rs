@@ -1,4 +1,4 @@
-//! The terminals of a thread: commands that go on after their call, each with an id by which it can be reached.
+//! The terminals of a thread: commands that outlive their call, each with an id.
 
 mod launch;
 mod report;
@@ -31,11 +31,11 @@ use session::SessionProgress;
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 const IDS: std::ops::RangeInclusive<u32> = 1_000..=99_999;
 
-/// When it is dropped, everything in it is killed.
+/// Dropping it kills all terminals.
 #[derive(Debug, Default)]
 pub(crate) struct Terminals {
     inner: Mutex<TerminalTable>,
-    /// A terminal has come or gone.
+    /// A terminal was added or removed.
     changed: Notify,
 }
 
@@ -55,12 +55,12 @@ struct TerminalSlot {
 
 #[derive(Debug)]
 enum SlotState {
-    /// Being decided about or started, for a call that may be over by now.
+    /// Being decided or started, for a call that may have ended.
     Launching(CallScope),
     Open(Arc<Session>),
 }
 
-/// An id that nobody else gets. Given back when nothing comes of it.
+/// A reserved id. Freed on drop if no terminal was started.
 #[derive(Debug)]
 pub(crate) struct TerminalReservation {
     terminals: Weak<Terminals>,
@@ -69,7 +69,7 @@ pub(crate) struct TerminalReservation {
 }
 
 impl Terminals {
-    /// Makes room if there is none. `None` when everything is too new to be given up.
+    /// Reserves an id, closing an old terminal if needed. `None` if all are too recent to close.
     pub(crate) fn reserve(self: &Arc<Self>, scope: &CallScope) -> Option<TerminalReservation> {
         let mut inner = self.inner();
         if inner.slots.len() >= MOST {
@@ -84,7 +84,7 @@ impl Terminals {
         Some(TerminalReservation { terminals: Arc::downgrade(self), id, count: inner.slots.len() })
     }
 
-    /// Starts a terminal that goes on by itself.
+    /// Starts a terminal in its own task.
     pub(crate) fn launch(&self, launch: Launch) -> oneshot::Receiver<LaunchResult> {
         let (answer, launched) = oneshot::channel();
         let mut inner = self.inner();
@@ -93,7 +93,7 @@ impl Terminals {
         launched
     }
 
-    /// The terminal of this id, which counts as a use of it.
+    /// The terminal with this id. Counts as a use.
     pub(crate) fn get(&self, id: u32) -> Option<Arc<Session>> {
         let mut inner = self.inner();
         let now = inner.tick();
@@ -106,18 +106,18 @@ impl Terminals {
         }
     }
 
-    /// Forgets a terminal whose end the model has read.
+    /// Removes a terminal whose end the model has read.
     pub(crate) fn remove(&self, id: u32) {
         self.inner().slots.remove(&id);
         self.changed.notify_waiters();
     }
 
-    /// Whether one is open or about to be. One that has ended and that the model has not read counts, too.
+    /// Whether there are none, open or starting. A terminal with unread output counts as open.
     pub(crate) fn is_empty(&self) -> bool {
         self.inner().slots.is_empty()
     }
 
-    /// Ends all terminals, and waits until clients have been told or too much time has passed.
+    /// Ends all terminals, and waits until clients are notified or the time limit passes.
     pub(crate) async fn clear(&self) {
         let deadline = Instant::now() + STOP_PATIENCE;
         loop {
@@ -155,7 +155,7 @@ impl Terminals {
         ending
     }
 
-    /// Whether something is about to start, or to end, that nobody waits for any more.
+    /// Whether something is starting or ending for a call that has ended.
     fn is_any_abandoned(&self) -> bool {
         let gone =
             |slot: &TerminalSlot| matches!(&slot.state, SlotState::Launching(scope) if scope.is_cancelled());
@@ -184,7 +184,7 @@ impl TerminalTable {
         open.collect()
     }
 
-    /// At random, so that the id of one thread's terminal says nothing about another's.
+    /// Random, so that ids reveal nothing about other threads.
     fn free_id(&self) -> u32 {
         let size = IDS.end() - IDS.start() + 1;
         let mut id = IDS.start() + u32::from_ne_bytes(random()) % size;
@@ -200,7 +200,7 @@ impl TerminalReservation {
         self.id
     }
 
-    /// How many there are with this one.
+    /// The number of terminals, including this one.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -226,7 +226,7 @@ impl Drop for TerminalReservation {
     }
 }
 
-/// Six hexadecimal digits that tell one output from another.
+/// Six random hexadecimal digits.
 pub(crate) fn chunk_id() -> String {
     let bytes: [u8; 3] = random();
     data_encoding::HEXLOWER.encode(&bytes)
@@ -235,7 +235,7 @@ pub(crate) fn chunk_id() -> String {
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if SystemRandom::new().fill(&mut bytes).is_err() {
-        // The system always has randomness by the time programs run. Ids need only be different, which is seen to.
+        // The system has randomness long before programs run. Uniqueness is checked by the caller.
         tracing::warn!("the system gives no randomness");
     }
     bytes

@@ -1,4 +1,4 @@
-//! The text about a terminal for the model.
+//! The model's text about a terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use engine::ToolOutcome;
 
 use super::session::Collected;
 
-/// One look at a terminal.
+/// The state of a terminal for one call.
 #[derive(Debug)]
 pub(crate) struct TerminalReport<'a> {
     /// One shell-quoted line.
@@ -21,7 +21,7 @@ pub(crate) struct TerminalReport<'a> {
 }
 
 impl TerminalReport<'_> {
-    /// A call that failed where the environment was lost, whatever the command wrote before.
+    /// A call fails if the environment was lost, whatever output there is.
     pub(crate) fn outcome(&self, chunk_id: &str) -> ToolOutcome {
         match &self.collected.lost {
             Some(lost) => ToolOutcome::failure(format!("{lost}\n{}", self.text(chunk_id))),
@@ -53,7 +53,7 @@ mod tests {
     use crate::exec::terminals::unread::Unread;
 
     #[test]
-    fn every_line_is_where_models_expect_it() {
+    fn the_report_has_the_layout_that_models_expect() {
         let mut unread = Unread::default();
         unread.push(b"hi\n");
         let mut collected = Collected { unread, exit: Some(3), lost: None, whole: None };

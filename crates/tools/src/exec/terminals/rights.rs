@@ -1,4 +1,4 @@
-//! Whether a terminal that was opened earlier may do more than a command that starts now.
+//! Whether an open terminal has more permissions than a command that starts now.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_more_in_any_way() {
+    fn any_additional_permission_exceeds() {
         let only = |paths: &[&str]| ReadAccess::Only(paths.iter().map(PathBuf::from).collect());
         let narrow = confinement(&["/w"], false, only(&["/w"]));
         assert!(!exceeds(None, None) && !exceeds(Some(&narrow), None));

@@ -1,13 +1,13 @@
-//! Which terminal makes room when there are too many.
+//! Which terminal to close when there are too many.
 
-/// How many there may be at a time.
+/// Limit of terminals.
 pub(crate) const MOST: usize = 64;
-/// From so many on, the model is warned.
+/// From this number on, the model is warned.
 pub(crate) const MANY: usize = 60;
-/// The number of most recently used terminals that are never given up.
+/// The most recently used terminals, which are never closed.
 const PROTECTED: usize = 8;
 
-/// The properties that decide which terminal is given up.
+/// The properties that decide which terminal is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) id: u32,
@@ -16,7 +16,7 @@ pub(crate) struct Candidate {
     pub(crate) has_ended: bool,
 }
 
-/// The one used longest ago, of those that have ended if there are any.
+/// The least recently used one, preferring those that have ended.
 pub(crate) fn choose(mut candidates: Vec<Candidate>) -> Option<u32> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.used));
     let old = candidates.get(PROTECTED..)?;

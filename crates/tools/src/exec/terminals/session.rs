@@ -1,4 +1,4 @@
-//! A command that may outlive its call: what it wrote, and how to reach it.
+//! A command that may outlive its call: its output and its process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,15 +17,15 @@ use crate::remote;
 /// The exit code that a shell gives for a killed command.
 const KILLED: i32 = 128 + 9;
 
-/// How far a command has come.
+/// The progress of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SessionProgress {
     Running,
-    /// It has ended and all it wrote has been read.
+    /// It has ended and all its output was read.
     Ended,
-    /// Clients know what it wrote.
+    /// Clients have all its output.
     Shown,
-    /// Clients know that it has ended.
+    /// Clients were notified of its end.
     Told,
 }
 
@@ -39,22 +39,22 @@ pub(crate) struct Session {
     pub(crate) began: Instant,
     pub(crate) process: Process,
     pub(crate) live: Live,
-    /// The environment it runs in, if that is not this machine. It stays there, wherever the thread goes.
+    /// Its environment, if that is not this machine. Fixed, even if the thread changes environments.
     elsewhere: Option<String>,
-    /// The sandbox it was started in, whatever the thread's sandbox is by now.
+    /// The sandbox it was started in, which may differ from the thread's current one.
     pub(crate) confinement: Option<Confinement>,
     end: OnceLock<CommandExit>,
     /// It was told to end.
     stopped: AtomicBool,
     unread: Mutex<Unread>,
-    /// Where all of it can be read, once it is too long to be shown.
+    /// The file with the whole output, if it is too long to show.
     whole: Mutex<Option<WholeOutput>>,
     progress: watch::Sender<SessionProgress>,
-    /// How many calls have something to tell before clients hear of its end.
+    /// The number of calls that must send notifications before that of the end.
     attending: watch::Sender<usize>,
 }
 
-/// While it is there, clients do not hear of the end.
+/// While it exists, clients are not notified of the end.
 #[derive(Debug)]
 pub(crate) struct Attending<'a>(&'a Session);
 
@@ -64,18 +64,18 @@ impl Drop for Attending<'_> {
     }
 }
 
-/// The output and the end, as far as they were read.
+/// The output and the exit, as far as they were read.
 #[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) unread: Unread,
     /// `None` while it runs.
     pub(crate) exit: Option<i32>,
-    /// Set when it ended because its environment was lost.
+    /// Set if it ended because its environment was lost.
     pub(crate) lost: Option<String>,
     pub(crate) whole: Option<WholeOutput>,
 }
 
-/// The parts a session is made of.
+/// The parts of a session.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) id: u32,
@@ -115,7 +115,7 @@ impl Session {
         self.live.push(chunk);
     }
 
-    /// The model cannot look at this machine from another environment.
+    /// The model cannot read this machine's files from another environment.
     pub(crate) fn set_whole(&self, whole: Option<WholeOutput>) {
         if whole.is_some() && self.elsewhere.is_none() {
             *self.whole.lock() = whole;
@@ -130,9 +130,9 @@ impl Session {
         *self.progress.borrow()
     }
 
-    /// Waits for the end, but not for longer than this.
+    /// Waits for the end, up to this long.
     pub(crate) async fn collect(&self, clock: &CommandClock, wait: Duration) -> Collected {
-        // In time or not: what there is by then counts.
+        // After the wait, returns what there is.
         let _ = clock.timeout(wait, self.told()).await;
         let has_ended = self.progress() >= SessionProgress::Ended;
         let unread = std::mem::take(&mut *self.unread.lock());
@@ -142,7 +142,7 @@ impl Session {
         Collected { unread, exit: end.map(|end| end.code), lost, whole }
     }
 
-    /// Waits until clients know all it wrote, but not for longer than this.
+    /// Waits until clients have all its output, up to this long.
     pub(crate) async fn shown(&self, clock: &CommandClock, wait: Duration) {
         let mut progress = self.progress.subscribe();
         let shown = progress.wait_for(|progress| *progress >= SessionProgress::Shown);
@@ -154,17 +154,17 @@ impl Session {
         Attending(self)
     }
 
-    /// Waits until nobody has anything to tell before its end.
+    /// Waits until no call has anything left to send before the end.
     pub(crate) async fn unattended(&self) {
         let _ = self.attending.subscribe().wait_for(|count| *count == 0).await;
     }
 
     pub(crate) async fn told(&self) {
-        // The sender is this session's own, so this cannot fail.
+        // The sender is owned by this session, so this cannot fail.
         let _ = self.progress.subscribe().wait_for(|progress| *progress == SessionProgress::Told).await;
     }
 
-    /// How it ended, before that is made known. What was told to end was not lost.
+    /// Stores its exit. A terminal that was told to end was not lost.
     pub(crate) fn set_end(&self, end: CommandExit) -> &CommandExit {
         let was_stopped = end.lost.is_some() && self.stopped.load(Ordering::Relaxed);
         self.end.get_or_init(|| if was_stopped { CommandExit { code: KILLED, lost: None } } else { end })
@@ -177,7 +177,7 @@ impl Session {
         }
     }
 
-    /// Warns the model of a limit of this session that it may not expect.
+    /// Warns the model of a limit of this session.
     pub(crate) fn remark(&self) -> Option<String> {
         let place = self.elsewhere.as_ref().filter(|_| self.tty)?;
         Some(format!(
@@ -185,7 +185,7 @@ impl Session {
         ))
     }
 
-    /// Ends it. Clients are told of its end, and no longer of what it wrote.
+    /// Ends it. Clients are notified of its end, but get no further output.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.live.silence();

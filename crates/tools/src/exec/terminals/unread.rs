@@ -1,4 +1,4 @@
-//! A command's output that the model has not read yet, bounded in size.
+//! A command's output that the model has not read yet, limited in size.
 
 use engine::{Truncation, approximate_tokens, truncate_middle};
 use sandbox::{CAPTURE_BYTES, Excerpt, HeadTail};
@@ -26,17 +26,17 @@ impl Unread {
         self.kept.push(bytes);
     }
 
-    /// Bytes, of which there may be more than are kept.
+    /// The total size in bytes, including dropped ones.
     fn total(&self) -> usize {
         usize::try_from(self.kept.total_bytes()).unwrap_or(usize::MAX)
     }
 
-    /// As it is read: what is no text has another length there.
+    /// An estimate for the text form, in which invalid bytes have another length.
     pub(crate) fn tokens(&self) -> i64 {
         approximate_tokens(self.length())
     }
 
-    /// Whether so many tokens are all of it.
+    /// Whether this many tokens are enough for all of it.
     pub(crate) fn fits(&self, tokens: usize) -> bool {
         self.length() <= tokens.saturating_mul(4)
     }
@@ -48,7 +48,7 @@ impl Unread {
         }
     }
 
-    /// At most so many tokens of it, with the number of lines in front where that is not all.
+    /// At most this many tokens, after the number of lines if it was cut.
     pub(crate) fn text(&self, tokens: usize) -> String {
         let budget = tokens.saturating_mul(4);
         let Excerpt { head, omitted_bytes, tail } = self.kept.excerpt();
@@ -66,7 +66,7 @@ impl Unread {
     }
 }
 
-/// At most so many bytes from the end, in whole characters.
+/// The last bytes up to this limit, in whole characters.
 fn end_of(text: &str, bytes: usize) -> &str {
     let mut start = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(start) {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_shown_as_it_is() {
+    fn short_output_is_shown_unchanged() {
         assert_eq!(unread(&[]).text(10), "");
         assert_eq!(unread(&[b"hi\n"]).text(10), "hi\n");
         assert_eq!(unread(&[b"hi\n"]).tokens(), 1);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_loses_its_middle() {
+    fn long_output_loses_its_middle() {
         let lines: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
         let unread = unread(&[lines.as_bytes()]);
         assert_eq!(unread.tokens(), 27_224);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_flood_is_still_there() {
+    fn the_end_of_a_flood_is_kept() {
         let mut unread = Unread::default();
         for number in 0..400_000 {
             unread.push(format!("line {number}\n").as_bytes());

@@ -644,16 +644,14 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ThreadIncrementElicitationParams,
         response=ThreadIncrementElicitationResponse,
         experimental=True,
-        doc=(
-            "Counts one more question asked outside the protocol; command timeouts pause while the count is above zero."
-        ),
+        doc="Adds one open question outside the protocol; command timeouts pause while there are any.",
     ),
     "thread/decrement_elicitation": RequestMethod(
         method="thread/decrement_elicitation",
         params=ThreadDecrementElicitationParams,
         response=ThreadDecrementElicitationResponse,
         experimental=True,
-        doc="Counts one such question less.",
+        doc="Removes one such question.",
     ),
     "thread/name/set": RequestMethod(
         method="thread/name/set",
@@ -674,7 +672,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ThreadGoalSetParams,
         response=ThreadGoalSetResponse,
         experimental=False,
-        doc="Sets what the thread is to reach, and how many tokens it may spend on it.",
+        doc="Sets the thread's goal, and its token budget.",
     ),
     "thread/goal/get": RequestMethod(
         method="thread/goal/get",
@@ -709,7 +707,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ThreadShellCommandParams,
         response=ThreadShellCommandResponse,
         experimental=False,
-        doc="Runs a command of the user's own, outside the sandbox, and shows it to the model.",
+        doc="Runs a command of the user outside the sandbox, and shows it to the model.",
     ),
     "thread/backgroundTerminals/clean": RequestMethod(
         method="thread/backgroundTerminals/clean",
@@ -793,7 +791,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=TaskSuspendParams,
         response=TaskSuspendResponse,
         experimental=True,
-        doc="Ends the runtime of a task; its turn stays where it is.",
+        doc="Ends the runtime of a task; its turn stays resumable.",
     ),
     "thread/suspend": RequestMethod(
         method="thread/suspend",
@@ -807,7 +805,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=TaskResumeParams,
         response=TaskResumeResponse,
         experimental=True,
-        doc="Starts a runtime for a task; its turn goes on.",
+        doc="Starts a runtime for a task; its turn continues.",
     ),
     "task/delete": RequestMethod(
         method="task/delete",
@@ -877,7 +875,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=PlacementGcParams,
         response=PlacementGcResponse,
         experimental=True,
-        doc="Removes placements that nobody needs.",
+        doc="Removes unused placements.",
     ),
     "usage/list": RequestMethod(
         method="usage/list",
@@ -968,7 +966,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=FsGetMetadataParams,
         response=FsGetMetadataResponse,
         experimental=False,
-        doc="Tells what a path is and when it changed.",
+        doc="Reads the type of a path and when it changed.",
     ),
     "fs/readDirectory": RequestMethod(
         method="fs/readDirectory",
@@ -1052,7 +1050,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=TurnSuspendParams,
         response=TurnSuspendResponse,
         experimental=True,
-        doc="Brings the running turn to a point where the process may end, and keeps it resumable.",
+        doc="Suspends the running turn, so that the process may end and the turn can be resumed.",
     ),
     "thread/realtime/start": RequestMethod(
         method="thread/realtime/start",
@@ -1087,7 +1085,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ReviewStartParams,
         response=ReviewStartResponse,
         experimental=False,
-        doc="Has the agent review changes, in this thread or in one of its own.",
+        doc="Starts a review of changes, in this thread or in a new one.",
     ),
     "model/list": RequestMethod(
         method="model/list",
@@ -1101,14 +1099,14 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ModelStreamEventParams,
         response=ModelStreamEventResponse,
         experimental=True,
-        doc="Hands the runtime a batch of stream events of a model request the host carries.",
+        doc="Sends the runtime a batch of stream events of a model request that the host carries.",
     ),
     "model/streamAborted": RequestMethod(
         method="model/streamAborted",
         params=ModelStreamAbortedParams,
         response=ModelStreamAbortedResponse,
         experimental=True,
-        doc="Tells the runtime that such a stream ended without a terminal event.",
+        doc="Reports that such a stream ended without a terminal event.",
     ),
     "model/requestRejected": RequestMethod(
         method="model/requestRejected",
@@ -1129,14 +1127,14 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=DelegationResultParams,
         response=DelegationResultResponse,
         experimental=True,
-        doc="Delivers what a child the host ran has to say. Idempotent by delegation id.",
+        doc="Reports the result of a child that the host ran. Idempotent by delegation id.",
     ),
     "environment/add": RequestMethod(
         method="environment/add",
         params=EnvironmentAddParams,
         response=EnvironmentAddResponse,
         experimental=True,
-        doc="Makes an environment known to the runtime.",
+        doc="Registers an environment.",
     ),
     "environment/info": RequestMethod(
         method="environment/info",
@@ -1150,7 +1148,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=EnvironmentStatusParams,
         response=EnvironmentStatusResponse,
         experimental=True,
-        doc="Tells whether an environment can be used now.",
+        doc="Reads whether an environment can be used now.",
     ),
     "experimentalFeature/list": RequestMethod(
         method="experimentalFeature/list",
@@ -1283,14 +1281,14 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=ExternalAgentConfigDetectParams,
         response=ExternalAgentConfigDetectResponse,
         experimental=False,
-        doc="Finds what could be taken over from another agent's configuration.",
+        doc="Lists what can be imported from another agent's configuration.",
     ),
     "externalAgentConfig/import": RequestMethod(
         method="externalAgentConfig/import",
         params=ExternalAgentConfigImportParams,
         response=ExternalAgentConfigImportResponse,
         experimental=False,
-        doc="Takes it over.",
+        doc="Imports it.",
     ),
     "config/value/write": RequestMethod(
         method="config/value/write",
@@ -1311,7 +1309,7 @@ CLIENT_REQUESTS: Final[ClientRequests] = {
         params=None,
         response=ConfigRequirementsReadResponse,
         experimental=False,
-        doc="Reads what an administrator requires.",
+        doc="Reads the administrator's requirements.",
     ),
     "account/read": RequestMethod(
         method="account/read",
@@ -1471,7 +1469,7 @@ SERVER_REQUESTS: Final[ServerRequests] = {
         params=DynamicToolCallParams,
         response=DynamicToolCallResponse,
         experimental=False,
-        doc="Runs a tool the client brought.",
+        doc="Runs a tool that the client registered.",
     ),
     "account/chatgptAuthTokens/refresh": RequestMethod(
         method="account/chatgptAuthTokens/refresh",
@@ -1499,14 +1497,14 @@ SERVER_REQUESTS: Final[ServerRequests] = {
         params=RolloutAppendParams,
         response=RolloutAppendResponse,
         experimental=True,
-        doc="Gives the host records to store; answered when they are committed.",
+        doc="Sends the host records to store; answered when they are committed.",
     ),
     "delegation/request": RequestMethod(
         method="delegation/request",
         params=DelegationRequestParams,
         response=form(DelegationRequestResponse),
         experimental=True,
-        doc="Asks the host where a child agent is to run.",
+        doc="Asks the host where to run a child agent.",
     ),
     "delegation/input": RequestMethod(
         method="delegation/input",
@@ -1783,13 +1781,13 @@ SERVER_NOTIFICATIONS: Final[ServerNotifications] = {
         method="turn/suspended",
         params=TurnSuspendedNotification,
         experimental=True,
-        doc="A turn was put away and can be taken up again.",
+        doc="A turn was suspended and can be resumed.",
     ),
     "operation/updated": NotificationMethod(
         method="operation/updated",
         params=OperationUpdatedNotification,
         experimental=True,
-        doc="An operation of a host's task was proposed, decided, or is over.",
+        doc="An operation of a host's task was proposed, decided or finished.",
     ),
     "task/updated": NotificationMethod(
         method="task/updated",
@@ -1801,19 +1799,19 @@ SERVER_NOTIFICATIONS: Final[ServerNotifications] = {
         method="thread/resynced",
         params=ThreadResyncedNotification,
         experimental=True,
-        doc="Another host has the thread now: how it stands there.",
+        doc="Another host has the thread now; this is its state there.",
     ),
     "placement/progress": NotificationMethod(
         method="placement/progress",
         params=PlacementProgressNotification,
         experimental=True,
-        doc="How far the making of a placement is.",
+        doc="The progress of creating a placement.",
     ),
     "placement/status/changed": NotificationMethod(
         method="placement/status/changed",
         params=PlacementStatusChangedNotification,
         experimental=True,
-        doc="A placement was made, lost, suspended or woken.",
+        doc="A placement was created, lost, suspended or resumed.",
     ),
     "hook/completed": NotificationMethod(
         method="hook/completed",
@@ -1855,7 +1853,7 @@ SERVER_NOTIFICATIONS: Final[ServerNotifications] = {
         method="item/completed",
         params=ItemCompletedNotification,
         experimental=False,
-        doc="An item ended; what it holds is final.",
+        doc="An item ended; its content is final.",
     ),
     "rawResponseItem/completed": NotificationMethod(
         method="rawResponseItem/completed",
