@@ -5,6 +5,7 @@ mod fork;
 mod operations;
 mod placements;
 mod retention;
+mod streams;
 mod tasks;
 mod threads;
 mod turns;
