@@ -4,15 +4,15 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-C_V-lh8i.js",
+        path: "/assets/app-C1tnFN-4.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-C_V-lh8i.js.gz"),
+        gzip: include_bytes!("../bundle/app-C1tnFN-4.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
-        path: "/assets/index-k_P7Wjpp.css",
+        path: "/assets/index-BuJraq_Z.css",
         content_type: "text/css; charset=utf-8",
-        gzip: include_bytes!("../bundle/index-k_P7Wjpp.css.gz"),
+        gzip: include_bytes!("../bundle/index-BuJraq_Z.css.gz"),
         is_immutable: true,
     },
     ConsoleFile {
