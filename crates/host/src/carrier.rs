@@ -2,8 +2,6 @@
 //! time per thread, within the credit the runtime gives, and never paid twice for the same prompt of the same segment.
 
 mod client;
-mod incoming;
-mod open_streams;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -27,9 +25,6 @@ use tokio::time::{Duration, Instant, timeout};
 use traces::{Span, TraceContext};
 
 use self::client::ClientSource;
-pub use self::incoming::{BatchResponder, ClientStreamError};
-use self::incoming::{EventKind, StreamAbort, StreamBreak, StreamNews};
-pub(crate) use self::open_streams::ClientStreams;
 use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
 use crate::messages::TaskCommand;
@@ -37,7 +32,8 @@ use crate::options::CarriedProvider;
 use crate::seen_limits::SeenLimits;
 use crate::settings::TaskSettings;
 use crate::shared::HostShared;
-use task::Generation;
+use crate::streams::CarrierLane;
+use task::{EventKind, Generation, StreamAbort, StreamBreak, StreamNews};
 
 /// Events of a stream that the runtime has not taken, in bytes. More are not read from the provider.
 const MAX_BUFFERED_BYTES: usize = 8 * 1024 * 1024;
@@ -72,13 +68,6 @@ struct OpenStream {
     thread: ThreadId,
     lane: CarrierLane,
     cancel: watch::Sender<Cancellation>,
-}
-
-/// Requests of one lane come one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum CarrierLane {
-    Turn,
-    Aux,
 }
 
 fn lane_of(purpose: &ModelRequestPurpose) -> CarrierLane {

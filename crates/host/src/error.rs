@@ -3,8 +3,7 @@
 use protocol::{OperationId, ThreadId};
 use rpc::ErrorObject;
 use store::{DecisionRow, StoreError};
-
-use crate::carrier::ClientStreamError;
+use task::ClientStreamError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {

@@ -31,10 +31,10 @@ mod seen_limits;
 mod settings;
 mod shared;
 mod slots;
+mod streams;
 mod task_host;
 mod views;
 
-pub use carrier::{BatchResponder, ClientStreamError};
 pub use clients::{
     BoxFuture, CarrierAnswer, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool,
 };
@@ -50,5 +50,5 @@ pub use owners::TaskOwner;
 pub use placements::FileRequest;
 pub use placing::{PlaceOptions, ProjectedHome, SecretLookup};
 pub use resync::ThreadStanding;
-pub use task::{HeardTurn, TaskTimes, UnfinishedItems};
+pub use task::{BatchResponder, ClientStreamError, HeardTurn, TaskTimes, UnfinishedItems};
 pub use task_host::TaskHost;

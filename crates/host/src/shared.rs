@@ -9,7 +9,6 @@ use protocol::ThreadId;
 use store::{ReplicaIdentity, TaskStore};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::carrier::ClientStreams;
 use crate::clients::HostClients;
 use crate::counters::HostCounters;
 use crate::early::EarlyNotices;
@@ -19,6 +18,7 @@ use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
 use crate::placing::HostPlaces;
 use crate::slots::RuntimeSlots;
+use crate::streams::ClientStreams;
 
 /// State that all tasks share.
 #[derive(Debug)]

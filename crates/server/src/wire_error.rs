@@ -251,7 +251,7 @@ impl From<TaskError> for WireError {
             | E::EmptyName
             | E::InvalidCursor(_) => Self::invalid_request(message),
             E::CarrierTaken { by, .. } => coded("carrierTaken", serde_json::json!({ "by": by })),
-            E::Stream(error) => stream_error(&error),
+            E::Stream(error) => error.into(),
             E::UnknownOperation(_) => coded("unknownOperation", Value::Null),
             E::AlreadyDecided(first) => {
                 let decision = serde_json::to_value(&first.decision).unwrap_or_default();
@@ -300,32 +300,10 @@ fn thread_code(error: &ThreadError) -> i64 {
     }
 }
 
-/// The words are those of a runtime whose host carries requests.
-fn stream_error(error: &ClientStreamError) -> WireError {
-    use ClientStreamError as E;
-    let data = match error {
-        E::UnknownRequest(_) => serde_json::json!({ "code": "unknownRequest" }),
-        E::StaleRequest(_) => serde_json::json!({ "code": "staleRequest" }),
-        E::SequenceGap { expected, .. } => serde_json::json!({ "code": "sequenceGap", "expected": expected }),
-        E::StreamClosed { next_seq } => serde_json::json!({ "code": "streamClosed", "nextSeq": next_seq }),
-        E::BadEvent { seq, .. } => serde_json::json!({ "code": "badEvent", "seq": seq }),
-        E::CreditExceeded { next_seq, credit } => {
-            serde_json::json!({ "code": "creditExceeded", "nextSeq": next_seq, "credit": credit })
-        }
-        E::BatchTooLarge { window, .. } => {
-            serde_json::json!({ "code": "batchTooLarge", "windowEvents": window })
-        }
-    };
-    let code = match error {
-        E::CreditExceeded { .. } => WireError::OVERLOADED,
-        _ => WireError::INVALID_PARAMS,
-    };
-    WireError::new(code, error.to_string()).with_data(data)
-}
-
 impl From<ClientStreamError> for WireError {
     fn from(error: ClientStreamError) -> Self {
-        stream_error(&error)
+        let code = if error.is_overload() { Self::OVERLOADED } else { Self::INVALID_PARAMS };
+        Self::new(code, error.to_string()).with_data(error.data())
     }
 }
 

@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use host::{
-    BoxFuture, CarrierAnswer, ClientReply, HostClients, HostLimits, HostOptions, ReplicaOptions, TaskHost,
-    TaskTimes, ToolCallEnd, ToolProvider, WantedTool,
+    BoxFuture, ClientReply, HostClients, HostLimits, HostOptions, ReplicaOptions, TaskHost, TaskTimes,
+    ToolCallEnd, ToolProvider, WantedTool,
 };
 use protocol::{
-    AgentMessageDelta, DeprecationNotice, DynamicToolCallParams, ItemCompleted, ItemStarted,
-    ModelCancelParams, ModelRequestParams, ModelRerouted, NotificationMethod, Operation, PlacementChoice,
-    PlacementProgressStep, PlanDelta, ReasoningSummaryPartAdded, ReasoningSummaryTextDelta,
-    ServerNotification, SessionSource, Task, ThreadId, ThreadStartResponse, ThreadTokenUsageUpdated,
-    TurnCompleted, TurnId, TurnInterruptParams, TurnPlanUpdated, TurnStartParams, TurnStarted, TurnStatus,
-    UserInput,
+    AgentMessageDelta, DeprecationNotice, DynamicToolCallParams, ItemCompleted, ItemStarted, ModelRerouted,
+    NotificationMethod, Operation, PlacementChoice, PlacementProgressStep, PlanDelta,
+    ReasoningSummaryPartAdded, ReasoningSummaryTextDelta, ServerNotification, SessionSource, Task, ThreadId,
+    ThreadStartResponse, ThreadTokenUsageUpdated, TurnCompleted, TurnId, TurnInterruptParams,
+    TurnPlanUpdated, TurnStartParams, TurnStarted, TurnStatus, UserInput,
 };
 use runtime::config::{LoadRequest, Loader, LoaderOptions};
 use runtime::{Runtime, RuntimeOptions, SystemClock};
@@ -349,19 +348,6 @@ impl HostClients for ScreenClients {
         _: DynamicToolCallParams,
     ) -> BoxFuture<'static, ToolCallEnd> {
         Box::pin(std::future::ready(ToolCallEnd::NotSent))
-    }
-
-    /// Its task has the provider of the configuration.
-    fn carrier(&self, _: &ThreadId) -> BoxFuture<'static, u64> {
-        Box::pin(std::future::pending())
-    }
-
-    fn ask_model(&self, _: u64, _: ModelRequestParams) -> BoxFuture<'static, CarrierAnswer> {
-        Box::pin(std::future::ready(CarrierAnswer::Gone))
-    }
-
-    fn cancel_model(&self, _: u64, _: ModelCancelParams) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::ready(()))
     }
 
     fn is_followed(&self, _: &ThreadId) -> bool {

@@ -11,12 +11,11 @@ use protocol::{
 use tokio::time::{Duration, Instant, sleep_until};
 use traces::{TraceContext, within};
 
-use super::incoming::{StreamBreak, StreamNews, WINDOW};
-use super::open_streams::{StreamKey, StreamReader};
-use super::{CarrierLane, ModelCarrier, lane_of};
+use super::{ModelCarrier, lane_of};
 use crate::clients::{BoxFuture, CarrierAnswer, HostClients};
 use crate::messages::TaskCommand;
-use task::TaskInput;
+use crate::streams::{CarrierLane, StreamKey, StreamReader};
+use task::{STREAM_WINDOW, StreamBreak, StreamNews, TaskInput};
 
 /// How long a client may take for its first event.
 const FIRST_EVENT_WITHIN: Duration = Duration::from_secs(300);
@@ -53,7 +52,7 @@ impl ClientSource {
         params: &ModelRequestParams,
         trace: Option<TraceContext>,
     ) -> Self {
-        let params = Arc::new(ModelRequestParams { window: WINDOW, ..params.clone() });
+        let params = Arc::new(ModelRequestParams { window: STREAM_WINDOW, ..params.clone() });
         let request = UncarriedRequest { carrier, params, trace };
         Self { request, attempt: None, has_event: false }
     }

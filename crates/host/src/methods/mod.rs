@@ -6,6 +6,7 @@ mod operations;
 mod placements;
 mod records;
 mod retention;
+mod streams;
 mod tasks;
 mod threads;
 mod turns;

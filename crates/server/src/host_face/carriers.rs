@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use host::{BatchResponder, TaskError};
+use host::{ClientStreamError, TaskError};
 use parking_lot::Mutex;
 use protocol::{
     DelegationMode, ModelRequestRejectedParams, ModelRequestRejectedResponse, ModelStreamAbortedParams,
@@ -127,7 +127,7 @@ pub(super) async fn stream_event(
     params: ModelStreamEventParams,
     reply: MethodReply<ModelStreamEvent>,
 ) {
-    let answer = BatchResponder::new(move |taken| reply.send(taken.map_err(Into::into)));
+    let answer = Box::new(move |taken: Result<_, ClientStreamError>| reply.send(taken.map_err(Into::into)));
     app.host.stream_event(caller.id().0, params, answer);
 }
 

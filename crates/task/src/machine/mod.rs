@@ -235,16 +235,8 @@ impl TaskMachine {
             TaskInput::Recorded(fact) => self.recorded(fact, effects),
             TaskInput::AgentGivenUp { thread, turn } => drop(self.turn_ended(&thread, &turn, effects)),
             TaskInput::ModelAsked { generation, request } => self.model_asked(generation, request),
-            TaskInput::ModelDone { generation, request } => {
-                self.uncarried.remove(&(generation, request.clone()));
-                self.requests.remove(&(generation, request));
-            }
-            TaskInput::CarrierWanted { generation, request } => {
-                let asked = (generation, request);
-                if self.requests.contains(&asked) {
-                    self.uncarried.insert(asked);
-                }
-            }
+            TaskInput::ModelDone { generation, request } => self.model_done(generation, request),
+            TaskInput::CarrierWanted { generation, request } => self.carrier_wanted(generation, request),
             TaskInput::CarrierFound { generation, request } => {
                 self.uncarried.remove(&(generation, request));
             }
@@ -284,10 +276,7 @@ impl TaskMachine {
                 self.calls.remove(&operation);
                 self.operations.insert(operation, OperationStage::Unknown);
             }
-            TaskInput::SuspendWanted => {
-                self.lacks_carrier = false;
-                self.suspend(effects);
-            }
+            TaskInput::SuspendWanted => self.suspend_wanted(effects),
             TaskInput::ToolsChanged => self.tools_changed(effects),
             TaskInput::Suspended(generation) => {
                 if self.runtime == RuntimeStage::Suspending(generation) {
@@ -350,6 +339,25 @@ impl TaskMachine {
         if self.is_current(generation) {
             self.requests.insert((generation, request));
         }
+    }
+
+    fn model_done(&mut self, generation: Generation, request: ModelRequestId) {
+        let asked = (generation, request);
+        self.uncarried.remove(&asked);
+        self.requests.remove(&asked);
+    }
+
+    fn carrier_wanted(&mut self, generation: Generation, request: ModelRequestId) {
+        let asked = (generation, request);
+        if self.requests.contains(&asked) {
+            self.uncarried.insert(asked);
+        }
+    }
+
+    /// Somebody wants it suspended, whatever it waits for.
+    fn suspend_wanted(&mut self, effects: &mut Vec<TaskEffect>) {
+        self.lacks_carrier = false;
+        self.suspend(effects);
     }
 
     fn is_current(&self, generation: Generation) -> bool {

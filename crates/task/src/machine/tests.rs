@@ -353,7 +353,11 @@ fn any_schedule_keeps_one_runtime_at_a_time() {
         let mut is_up = false;
         for step in 0..40 {
             bench.now_ms += i64::try_from(random(400_000)).unwrap_or(0);
-            let input = match random(12) {
+            let request = || ModelRequestId::new("m1");
+            let input = match random(15) {
+                11 => TaskInput::ModelAsked { generation: current, request: request() },
+                12 => TaskInput::CarrierWanted { generation: current, request: request() },
+                13 => TaskInput::CarrierFound { generation: current, request: request() },
                 0 => TaskInput::InputReceived(format!("i{step}")),
                 1 => TaskInput::RuntimeUp(current),
                 2 => TaskInput::RuntimeGone(current),

@@ -2,14 +2,15 @@
 //! state machine without I/O.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use protocol::{
     ModelError, ModelStreamEventResponse, Raw, StreamAbortReason, StreamCredit, TokenUsageBreakdown,
 };
-use support::Responder;
+use serde_json::{Value, json};
 
 /// The window of each stream. What was acknowledged and what is under way may both wait: two windows at most.
-pub(super) const WINDOW: StreamCredit = StreamCredit { events: 256, bytes: 1024 * 1024 };
+pub const STREAM_WINDOW: StreamCredit = StreamCredit { events: 256, bytes: 1024 * 1024 };
 /// The most of the notification form, which nobody can refuse.
 const MOST_UNACKNOWLEDGED: StreamCredit = StreamCredit { events: 65_536, bytes: 16 * 1024 * 1024 };
 /// All events of one stream.
@@ -17,8 +18,8 @@ const MOST_BYTES: u64 = 64 * 1024 * 1024;
 /// Each event costs its message and its place in a queue, beside its text.
 const EVENT_COST: u64 = 64;
 
-/// The answer to a batch, given once.
-pub type BatchResponder = Responder<ModelStreamEventResponse, ClientStreamError>;
+/// Called once with the answer to a batch. Must not block.
+pub type BatchResponder = Box<dyn FnOnce(Result<ModelStreamEventResponse, ClientStreamError>) + Send>;
 
 /// Why a message about a stream is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -39,9 +40,31 @@ pub enum ClientStreamError {
     BatchTooLarge { events: usize, window: u32 },
 }
 
+impl ClientStreamError {
+    /// Whether the very same message may succeed later.
+    pub fn is_overload(&self) -> bool {
+        matches!(self, Self::CreditExceeded { .. })
+    }
+
+    /// The fields that a client must act on, with the words of a runtime whose host carries requests.
+    pub fn data(&self) -> Value {
+        match self {
+            Self::UnknownRequest(_) => json!({ "code": "unknownRequest" }),
+            Self::StaleRequest(_) => json!({ "code": "staleRequest" }),
+            Self::SequenceGap { expected, .. } => json!({ "code": "sequenceGap", "expected": expected }),
+            Self::StreamClosed { next_seq } => json!({ "code": "streamClosed", "nextSeq": next_seq }),
+            Self::BadEvent { seq, .. } => json!({ "code": "badEvent", "seq": seq }),
+            Self::CreditExceeded { next_seq, credit } => {
+                json!({ "code": "creditExceeded", "nextSeq": next_seq, "credit": credit })
+            }
+            Self::BatchTooLarge { window, .. } => json!({ "code": "batchTooLarge", "windowEvents": window }),
+        }
+    }
+}
+
 /// The end of a stream that has no terminal event.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum StreamBreak {
+pub enum StreamBreak {
     /// The client does not carry the request. Nothing was sent.
     Rejected(ModelError),
     Aborted(StreamAbort),
@@ -51,43 +74,43 @@ pub(super) enum StreamBreak {
 
 /// As `model/streamAborted` says it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct StreamAbort {
-    pub(super) reason: StreamAbortReason,
-    pub(super) error: Option<ModelError>,
-    pub(super) usage: Option<TokenUsageBreakdown>,
-    pub(super) replay_safe: bool,
+pub struct StreamAbort {
+    pub reason: StreamAbortReason,
+    pub error: Option<ModelError>,
+    pub usage: Option<TokenUsageBreakdown>,
+    pub replay_safe: bool,
 }
 
 impl StreamAbort {
     /// Nobody said more than that it is over.
-    pub(super) fn plain(reason: StreamAbortReason, replay_safe: bool) -> Self {
+    pub fn plain(reason: StreamAbortReason, replay_safe: bool) -> Self {
         Self { reason, error: None, usage: None, replay_safe }
     }
 }
 
 impl StreamBreak {
-    pub(super) fn plain(reason: StreamAbortReason, replay_safe: bool) -> Self {
+    pub fn plain(reason: StreamAbortReason, replay_safe: bool) -> Self {
         Self::Aborted(StreamAbort::plain(reason, replay_safe))
     }
 }
 
 /// The next thing that a stream has.
 #[derive(Debug, PartialEq)]
-pub(super) enum StreamNews {
+pub enum StreamNews {
     Event(CarriedEvent),
     Broken(StreamBreak),
 }
 
 /// An event as it came, with what the host has to know of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CarriedEvent {
-    pub(super) raw: Raw,
-    pub(super) kind: EventKind,
+pub struct CarriedEvent {
+    pub raw: Raw,
+    pub kind: EventKind,
 }
 
 /// The host passes events on as they are; of these it takes notice.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum EventKind {
+pub enum EventKind {
     Delta,
     Other,
     /// Terminal: the answer is whole, or as whole as it gets.
@@ -97,14 +120,14 @@ pub(super) enum EventKind {
 }
 
 impl EventKind {
-    pub(super) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed(_) | Self::Failed)
     }
 }
 
 /// The events of one request at one client.
-#[derive(Debug, Default)]
-pub(super) struct IncomingStream {
+#[derive(Default)]
+pub struct IncomingStream {
     next_seq: u64,
     waiting: VecDeque<CarriedEvent>,
     waiting_bytes: u64,
@@ -117,37 +140,43 @@ pub(super) struct IncomingStream {
     is_over: bool,
 }
 
+impl fmt::Debug for IncomingStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IncomingStream").field("next_seq", &self.next_seq).finish_non_exhaustive()
+    }
+}
+
 impl IncomingStream {
     /// Takes a batch, whole or not at all, but for the part of it that was taken before.
-    pub(super) fn take(&mut self, seq: u64, events: Vec<Raw>, responder: BatchResponder) {
+    pub fn take(&mut self, seq: u64, events: Vec<Raw>, responder: BatchResponder) {
         let fresh = match self.fresh(seq, events) {
             Ok(Some(fresh)) => fresh,
-            Ok(None) => return responder.respond(Ok(self.acknowledgement(true))),
-            Err(error) => return responder.respond(Err(error)),
+            Ok(None) => return responder(Ok(self.acknowledgement(true))),
+            Err(error) => return responder(Err(error)),
         };
-        if fresh.len() > WINDOW.events as usize {
-            let (events, window) = (fresh.len(), WINDOW.events);
-            return responder.respond(Err(ClientStreamError::BatchTooLarge { events, window }));
+        if fresh.len() > STREAM_WINDOW.events as usize {
+            let (events, window) = (fresh.len(), STREAM_WINDOW.events);
+            return responder(Err(ClientStreamError::BatchTooLarge { events, window }));
         }
         let bytes = bytes_of(&fresh);
-        let fits = (self.waiting.len() + fresh.len()) as u64 <= 2 * u64::from(WINDOW.events)
-            && (self.waiting.is_empty() || self.waiting_bytes + bytes <= 2 * WINDOW.bytes);
+        let fits = (self.waiting.len() + fresh.len()) as u64 <= 2 * u64::from(STREAM_WINDOW.events)
+            && (self.waiting.is_empty() || self.waiting_bytes + bytes <= 2 * STREAM_WINDOW.bytes);
         if !fits {
             let (next_seq, credit) = (self.next_seq, self.credit());
-            return responder.respond(Err(ClientStreamError::CreditExceeded { next_seq, credit }));
+            return responder(Err(ClientStreamError::CreditExceeded { next_seq, credit }));
         }
         if let Err(error) = self.append(fresh, bytes) {
-            return responder.respond(Err(error));
+            return responder(Err(error));
         }
         if let Some(before) = self.unanswered.replace(responder) {
             // The answer to this batch says what credit there is; the one before need not wait for that.
-            before.respond(Ok(self.acknowledgement(false)));
+            before(Ok(self.acknowledgement(false)));
         }
         self.answer();
     }
 
     /// A batch that nobody is answered about. What cannot be taken ends the stream.
-    pub(super) fn hear(&mut self, seq: u64, events: Vec<Raw>) -> Result<(), ClientStreamError> {
+    pub fn hear(&mut self, seq: u64, events: Vec<Raw>) -> Result<(), ClientStreamError> {
         let fresh = self.fresh(seq, events).inspect_err(|_| self.break_protocol())?;
         let Some(fresh) = fresh else { return Ok(()) };
         let bytes = bytes_of(&fresh);
@@ -163,7 +192,7 @@ impl IncomingStream {
     }
 
     /// The end without a terminal event. A stream that has ended stays as it is.
-    pub(super) fn end(&mut self, how: StreamBreak) {
+    pub fn end(&mut self, how: StreamBreak) {
         if !self.is_over {
             self.is_over = true;
             self.broken = Some(how);
@@ -171,7 +200,7 @@ impl IncomingStream {
         self.answer();
     }
 
-    pub(super) fn next(&mut self) -> Option<StreamNews> {
+    pub fn next(&mut self) -> Option<StreamNews> {
         if let Some(event) = self.waiting.pop_front() {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(cost_of(&event.raw));
             self.answer();
@@ -234,11 +263,11 @@ impl IncomingStream {
     /// Acknowledges once half a window is free, or nothing more comes.
     fn answer(&mut self) {
         let credit = self.credit();
-        let has_room = credit.events >= WINDOW.events / 2 && credit.bytes >= WINDOW.bytes / 2;
+        let has_room = credit.events >= STREAM_WINDOW.events / 2 && credit.bytes >= STREAM_WINDOW.bytes / 2;
         if (has_room || self.is_over)
             && let Some(responder) = self.unanswered.take()
         {
-            responder.respond(Ok(self.acknowledgement(false)));
+            responder(Ok(self.acknowledgement(false)));
         }
     }
 
@@ -249,8 +278,8 @@ impl IncomingStream {
     fn credit(&self) -> StreamCredit {
         let used = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         StreamCredit {
-            events: WINDOW.events.saturating_sub(used),
-            bytes: WINDOW.bytes.saturating_sub(self.waiting_bytes),
+            events: STREAM_WINDOW.events.saturating_sub(used),
+            bytes: STREAM_WINDOW.bytes.saturating_sub(self.waiting_bytes),
         }
     }
 }
@@ -264,18 +293,18 @@ fn bytes_of(events: &[Raw]) -> u64 {
 }
 
 #[derive(serde::Deserialize)]
-struct EventHead {
+struct CarriedEventHead {
     r#type: String,
 }
 
 #[derive(serde::Deserialize)]
-struct TerminalEvent {
+struct LastEvent {
     #[serde(default)]
-    response: Option<TerminalResponse>,
+    response: Option<LastResponse>,
 }
 
 #[derive(serde::Deserialize)]
-struct TerminalResponse {
+struct LastResponse {
     #[serde(default)]
     usage: Option<ResponseUsage>,
 }
@@ -326,10 +355,10 @@ impl From<ResponseUsage> for TokenUsageBreakdown {
 }
 
 fn kind_of(raw: &Raw) -> Result<EventKind, String> {
-    let head: EventHead = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let head: CarriedEventHead = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
     match head.r#type.as_str() {
         "response.completed" | "response.incomplete" => {
-            let event: TerminalEvent = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+            let event: LastEvent = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
             let usage = event.response.and_then(|response| response.usage);
             Ok(EventKind::Completed(usage.map(Into::into)))
         }
@@ -342,8 +371,6 @@ fn kind_of(raw: &Raw) -> Result<EventKind, String> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver, channel};
-
-    use serde_json::{Value, json};
 
     use super::*;
 
@@ -365,7 +392,7 @@ mod tests {
 
     fn send(stream: &mut IncomingStream, seq: u64, events: Vec<Raw>) -> Receiver<Answer> {
         let (sender, answers) = channel();
-        stream.take(seq, events, Responder::new(move |answer| drop(sender.send(answer))));
+        stream.take(seq, events, Box::new(move |answer| drop(sender.send(answer))));
         answers
     }
 
