@@ -234,7 +234,9 @@ fn the_log_tells_connections_and_turns_by_their_ids_and_nothing_that_was_said() 
             ),
             ServedKind::AppServer => Served::command(&place, kind, &["--log-format", "json"]),
         };
-        command.env("RUST_LOG", "info").env("OPENAI_API_KEY", "sk-of-the-harbour").stderr(Stdio::piped());
+        // A host's runtimes log as their environment says.
+        command.env("LOG_FORMAT", "json").env("RUST_LOG", "info").env("OPENAI_API_KEY", "sk-of-the-harbour");
+        command.stderr(Stdio::piped());
         let served = Served::spawn(&mut command, socket);
         let mut client = served.client();
         let thread = client.start_thread(&place, "never");
