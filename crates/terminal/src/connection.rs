@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use rpc::{FrameError, FrameLimits, FrameReader};
@@ -211,17 +211,14 @@ impl ServerConnection {
     }
 }
 
-/// Says what to do where no server is.
+/// Says what to do where no server is. The reason stays below it.
 fn not_there(error: io::Error) -> anyhow::Error {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
-            anyhow!(
-                "no server answers there; start one (`oarlock app-server --listen`, `oarlock host`), or correct --remote"
-            )
-        }
-        _ => error.into(),
-    }
+    let is_absent = matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound);
+    let error = anyhow::Error::new(error);
+    if is_absent { error.context(NOT_THERE) } else { error }
 }
+
+const NOT_THERE: &str = "no server answers there; start one with `oarlock app-server --listen` or `oarlock host`, or correct --remote";
 
 /// Takes the place of a message that is too long: whoever asked for it must not wait for ever. It has no id, because what is
 /// read of such a message tells none. None where nothing more can be read.
@@ -252,13 +249,7 @@ mod tests {
         let url = format!("unix://{}", folder.join("no-such-socket-of-a-server").display());
         let error = ServerConnection::open(&ServerAddress::Remote { url: url.clone(), token: None }).await;
         let told = format!("{:#}", error.expect_err("nobody is there"));
-        assert_eq!(
-            told,
-            format!(
-                "{url}: no server answers there; start one (`oarlock app-server --listen`, `oarlock host`), or correct \
-                 --remote"
-            )
-        );
+        assert_eq!(told, format!("{url}: {NOT_THERE}: No such file or directory (os error 2)"));
     }
 
     #[tokio::test]

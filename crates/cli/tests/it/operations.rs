@@ -187,10 +187,13 @@ fn while_it_stops_a_server_begins_nothing_and_waits_no_longer_than_it_was_told()
         until("the command", || (runs(&place) == 1).then_some(()));
         let began = Instant::now();
         signal(&served.child, "TERM");
-        let refused = until("the refusal", || {
-            let input = json!([{"type": "text", "text": "say more"}]);
-            client.try_ask("turn/start", &json!({"threadId": thread, "input": input})).err()
+        // A turn that is asked for before the server has noticed is taken, and waits for the one that runs.
+        until("the stop", || {
+            client.ask("server/status", &Value::Null)["isStopping"].as_bool().filter(|is| *is)
         });
+        let input = json!([{"type": "text", "text": "say more"}]);
+        let refused = client.try_ask("turn/start", &json!({"threadId": thread, "input": input}));
+        let refused = refused.expect_err("the server stops");
         assert_eq!(refused["data"]["code"], "stopping", "{kind:?}: {refused}");
         let (ran, _) = served.ended();
         assert_eq!(ran.code, Some(0), "{kind:?}: {ran:?}");
@@ -234,7 +237,9 @@ fn the_log_tells_connections_and_turns_by_their_ids_and_nothing_that_was_said() 
             ),
             ServedKind::AppServer => Served::command(&place, kind, &["--log-format", "json"]),
         };
-        command.env("RUST_LOG", "info").env("OPENAI_API_KEY", "sk-of-the-harbour").stderr(Stdio::piped());
+        // A host's runtimes log as their environment says.
+        command.env("LOG_FORMAT", "json").env("RUST_LOG", "info").env("OPENAI_API_KEY", "sk-of-the-harbour");
+        command.stderr(Stdio::piped());
         let served = Served::spawn(&mut command, socket);
         let mut client = served.client();
         let thread = client.start_thread(&place, "never");

@@ -226,8 +226,12 @@ fn what_is_typed_while_the_program_starts_is_sent() {
     pane.clear();
     // One write: the second line is there before the program is.
     pane.text(&format!(
-        "sleep 1; \"$PATH_OF_BINARY\" --provider offline {QUIET}; echo \"ended $?\"\nsay early\nsay half"
+        "sleep 1; \"$PATH_OF_BINARY\" --provider offline {QUIET}; echo \"ended $?\"\nsay early\nsay hlf"
     ));
+    // Arrows are keys, too.
+    pane.key("Left");
+    pane.key("Left");
+    pane.text("a");
     pane.wait("Offline model: early");
     pane.wait("› say half");
     pane.leave();

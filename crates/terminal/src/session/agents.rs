@@ -150,7 +150,7 @@ impl TerminalState {
         let items = ShownItems { agent: Some(thread.to_owned()), ..ShownItems::default() };
         self.shown_agent = Some(ShownAgent { has_begun: false, items });
         let title = format!("agent {}", self.agent_name(thread));
-        let back = if self.options.style.can_redraw { "  (Esc goes back)" } else { "  (/agents goes back)" };
+        let back = format!("  ({} goes back)", self.way_back());
         self.say(vec![ScreenRow::new(Ink::Strong, title).with(Ink::Faint, back).hanging(2)]);
         self.ask_agent_turns(thread);
     }
@@ -166,6 +166,7 @@ impl TerminalState {
             Ok(page) => page,
             Err(why) => {
                 self.note(&format!("its earlier turns cannot be shown: {why}"));
+                self.repeat_question(thread);
                 return;
             }
         };
@@ -189,6 +190,12 @@ impl TerminalState {
                 self.in_agent(thread, |state| state.agent_turn_over(turn));
             }
         }
+        self.repeat_question(thread);
+    }
+
+    /// While a question waits, Esc answers it.
+    fn way_back(&self) -> &'static str {
+        if self.options.style.can_redraw && self.questions.is_empty() { "Esc" } else { "/agents" }
     }
 
     fn agent_turn_over(&mut self, turn: &Value) {
@@ -245,7 +252,7 @@ impl TerminalState {
         let between = self.glyphs.between;
         let state = if self.waits_for_user(thread) { "waits for you" } else { state };
         let row = ScreenRow::new(Ink::Busy, format!("agent {}", one_line(short_id(thread))));
-        let row = row.with(Ink::Faint, format!("{between}Esc goes back{between}{state}"));
+        let row = row.with(Ink::Faint, format!("{between}{} goes back{between}{state}", self.way_back()));
         Some(row)
     }
 

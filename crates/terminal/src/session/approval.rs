@@ -15,7 +15,7 @@ const DIFF_ROWS: usize = 2_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct AskedApproval {
-    /// Printed when it is asked.
+    /// Printed when it is asked, and again for whoever looks at the agent that asks.
     pub(super) shown: Vec<ScreenRow>,
     pub(super) offers: Vec<ApprovalKey>,
     /// Ends the turn as well.

@@ -91,7 +91,7 @@ impl TerminalState {
         if open.counts_from.is_some() {
             // Keys that were meant for what was shown before are not for this.
             open.counts_from = Some(self.now + HOLD_KEYS);
-            let shown = std::mem::take(&mut approval.shown);
+            let shown = approval.shown.clone();
             open.kind = QuestionKind::Approval(approval);
             self.print_now(|state| {
                 state.say(shown);
@@ -110,7 +110,7 @@ impl TerminalState {
         open.counts_from = Some(if is_typing { now + HOLD_KEYS } else { now });
         open.stash = self.editor.take();
         let shown = match &mut open.kind {
-            QuestionKind::Approval(approval) => std::mem::take(&mut approval.shown),
+            QuestionKind::Approval(approval) => approval.shown.clone(),
             QuestionKind::Form(form) => form.begin(),
         };
         self.popup = None;
@@ -119,6 +119,15 @@ impl TerminalState {
             state.say(shown);
             state.print_for_dumb(Self::question_rows);
         });
+    }
+
+    /// Shows the open question of an agent again, for whoever looks at the agent.
+    pub(super) fn repeat_question(&mut self, thread: &str) {
+        let open = self.questions.front().filter(|open| open.thread == thread);
+        if let Some(ShownQuestion { kind: QuestionKind::Approval(approval), .. }) = open {
+            let shown = approval.shown.clone();
+            self.say(shown);
+        }
     }
 
     /// Where there is no region, what would be in it.

@@ -1250,6 +1250,13 @@ fn an_agent_that_waits_is_marked_and_its_question_is_asked_wherever_one_looks() 
         stage.printed()
     );
 
+    stage.types("/agents");
+    stage.key(KeyCode::Enter);
+    stage.types("1");
+    stage.answer("thread/turns/list", json!({ "data": [], "nextCursor": null }));
+    assert_eq!(stage.printed().matches("May this command run?").count(), 2, "it is shown again");
+    assert!(stage.screen().contains("· /agents goes back · waits for you"), "{}", stage.screen());
+
     // The question of the thread itself is not kept for later.
     let mut stage = looking_at_agent("I begin.");
     stage.ask("item/commandExecution/requestApproval", asked);
