@@ -244,7 +244,7 @@ fn main() -> ExitCode {
     dispatch(command, flags)
 }
 
-/// What the arguments say. Read on a thread of its own: the description of all commands fills a quarter of a megabyte of
+/// Reads the arguments on a thread of its own: the description of all commands fills a quarter of a megabyte of
 /// stack, which the main thread would never give back.
 fn command_line() -> clap::error::Result<Cli> {
     let reader = std::thread::Builder::new().name("arguments".to_owned()).spawn(Cli::try_parse);

@@ -25,8 +25,7 @@ pub fn init_logging(level: LevelFilter) {
 /// The same in this format, whatever the environment says.
 pub fn init_logging_as(level: LevelFilter, format: Option<LogFormat>) {
     let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
-    // A line that nobody reads is lost. Reporting that on standard error would be a panic where nobody reads there.
-    let lines = fmt::layer().with_writer(SafeStderr::default).log_internal_errors(false);
+    let lines = fmt::layer().with_writer(SafeStderr::default);
     let is_json = logs_json(format);
     crash::write_as_json(is_json);
     let lines = match is_json {
