@@ -224,7 +224,7 @@ fn connect(
     LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard, slot: None }
 }
 
-async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
+pub(crate) async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
     let features = ["modelTransport", "clientRollout", "operations", "suspend", "toolSet"];
     let params = json!({
         "clientInfo": { "name": "oarlock_host", "title": null, "version": version },

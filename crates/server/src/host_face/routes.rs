@@ -1,6 +1,6 @@
 //! Which handler of a host carries out which method.
 
-use host::FileRequest;
+use host::PLACED;
 use protocol::{
     AppsList, AuditList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate,
     CommandExecWrite, ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
@@ -19,7 +19,7 @@ use protocol::{
 };
 
 use super::handlers::{self as on, forward};
-use super::placement_files::placed;
+use super::placed::placed;
 use super::{pages, placements};
 use crate::host_face::HostApp;
 use crate::peers::{RELAYED, relaying};
@@ -116,7 +116,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(ReplicaList, on::replica_list)
         .on(ServerStatus, on::server_status)
         .wrapped(RELAYED, relaying)
-        .wrapped(FileRequest::METHODS, placed)
+        .wrapped(PLACED, placed)
 }
 
 #[cfg(test)]
