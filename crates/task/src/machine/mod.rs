@@ -262,10 +262,7 @@ impl TaskMachine {
                 self.calls.remove(&operation);
                 self.settled(operation, effects);
             }
-            TaskInput::CallLost(operation) => {
-                self.calls.remove(&operation);
-                self.operations.insert(operation, OperationStage::Unknown);
-            }
+            TaskInput::CallLost(operation) => self.call_lost(operation),
             TaskInput::SuspendWanted => self.suspend(effects),
             TaskInput::ToolsChanged => self.tools_changed(effects),
             TaskInput::Suspended(generation) => {
@@ -284,6 +281,11 @@ impl TaskMachine {
             }
             TaskInput::TimePassed => {}
         }
+    }
+
+    fn call_lost(&mut self, operation: OperationId) {
+        self.calls.remove(&operation);
+        self.operations.insert(operation, OperationStage::Unknown);
     }
 
     fn resume_wanted(&mut self) {
