@@ -99,12 +99,14 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("core-api", &["runtime"]),
     ("thread-manager-sample", &["core-api"]),
+    ("runtime-link", &["rpc", "traces"]),
     (
         "host",
         &[
             "support",
             "protocol",
             "rpc",
+            "runtime-link",
             "store",
             "task",
             "placements",
@@ -166,6 +168,7 @@ pub(crate) const ANYTHING: &[&str] = &[
     "core-api",
     "store",
     "task",
+    "runtime-link",
     "host",
     "console",
     "access",

@@ -1,8 +1,6 @@
 //! The clients of the host, as tasks see them.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 
 use protocol::{
     DynamicToolCallParams, DynamicToolCallResponse, ModelCancelParams, ModelRequestParams,
@@ -10,7 +8,7 @@ use protocol::{
 };
 use serde_json::value::RawValue;
 
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use crate::link::BoxFuture;
 
 /// An answer to a question about a thread.
 #[derive(Debug)]

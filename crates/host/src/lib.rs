@@ -10,12 +10,12 @@ mod driver;
 mod early;
 mod error;
 mod guard;
+mod handshake;
 mod ids;
 mod keeper;
 mod launcher;
 mod lease;
 mod limits;
-mod link;
 mod local_process;
 mod messages;
 mod methods;
@@ -35,6 +35,8 @@ mod streams;
 mod task_host;
 mod views;
 
+use runtime_link as link;
+
 pub use clients::{
     BoxFuture, CarrierAnswer, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool,
 };
@@ -42,13 +44,13 @@ pub use error::TaskError;
 pub use launcher::{LaunchRequest, LocalLauncher, RuntimeEnd, RuntimeLauncher, RuntimeProcess};
 pub use lease::ReplicaOptions;
 pub use limits::HostLimits;
-pub use link::LinkAnswer;
+pub use link::{LinkAnswer, OrderedAnswer, RuntimeClient};
 pub use methods::{JoinReply, ResumeManner, ThreadPageOfHost};
 pub use numbers::{AppendTimes, HostNumbers};
 pub use options::{CarriedProvider, ClientTransports, HostOptions};
 pub use owners::TaskOwner;
 pub use placements::FileRequest;
-pub use placing::{PlaceOptions, ProjectedHome, SecretLookup};
+pub use placing::{PLACED, PlaceOptions, ProjectedHome, SecretLookup, names_placement};
 pub use resync::ThreadStanding;
 pub use task::{BatchResponder, ClientStreamError, HeardTurn, TaskTimes, UnfinishedItems};
 pub use task_host::TaskHost;

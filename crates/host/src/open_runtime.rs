@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, mpsc};
 use crate::append::TaskThreads;
 use crate::carrier::ModelCarrier;
 use crate::guard::{RuntimeGuard, beat};
+use crate::handshake::{coded_failure, greet, mismatch};
 use crate::launcher::RuntimeProcess;
 use crate::lease::LeaseTerm;
 use crate::limits::AppendLimiter;
@@ -30,7 +31,7 @@ use crate::operations::operation_over;
 use crate::placing::{LaunchFailure, LaunchOrder, LaunchedRuntime, PlaceTerms};
 use crate::pump::RuntimePump;
 use crate::seen_limits::SeenLimits;
-use crate::settings::{DELEGATION_VERSION, TaskSettings};
+use crate::settings::TaskSettings;
 use crate::shared::HostShared;
 use task::{Generation, TaskInput};
 
@@ -39,8 +40,6 @@ use self::task_records::{TaskThread, agents_to_open};
 /// From the start of the process to the thread being open.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
 const PAGE: u32 = 500;
-/// JSON-RPC's code for values that a method refuses.
-const INVALID_PARAMS: i64 = -32602;
 
 /// The task that a runtime is opened for.
 #[derive(Debug, Clone)]
@@ -227,51 +226,6 @@ fn connect(
     tokio::spawn(pump.run(output));
     let guard = RuntimeGuard::new(end, link.clone(), order.shared.lease.subscribe(), order.term);
     LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard, slot: None }
-}
-
-/// The features that a host cannot do without.
-const NEEDED_FEATURES: [&str; 5] = ["modelTransport", "clientRollout", "operations", "suspend", "toolSet"];
-/// Agreed where commands run as another user than the runtime.
-const COMMAND_USER: &str = "commandUser";
-
-/// Whether commands run as another user than the runtime.
-async fn greet(link: &RuntimeLink, version: &str) -> Result<bool, OpenFailure> {
-    let features: Vec<&str> = NEEDED_FEATURES.into_iter().chain([COMMAND_USER]).collect();
-    let params = json!({
-        "clientInfo": { "name": "oarlock_host", "title": null, "version": version },
-        "capabilities": {
-            "experimentalApi": true,
-            "hostDelegation": { "versions": [DELEGATION_VERSION], "features": features },
-        },
-    });
-    let answer: Value = link.call("initialize", &params).await?;
-    let agent = answer["userAgent"].as_str().unwrap_or_default();
-    if !agent.contains(&format!(" oarlock/{version} ")) {
-        return Err(mismatch(&format!("this host is of version {version}, the runtime is `{agent}`")));
-    }
-    let agreed = &answer["capabilities"]["hostDelegation"];
-    let has = |feature: &str| {
-        agreed["features"].as_array().is_some_and(|all| all.iter().any(|agreed| agreed == feature))
-    };
-    let missing: Vec<&str> = NEEDED_FEATURES.into_iter().filter(|feature| !has(feature)).collect();
-    if !missing.is_empty() {
-        return Err(mismatch(&format!("the runtime does not do {}", missing.join(", "))));
-    }
-    link.notify("initialized");
-    Ok(has(COMMAND_USER))
-}
-
-/// Another release answers: trying again changes nothing.
-fn mismatch(problem: &str) -> OpenFailure {
-    coded_failure("runtimeMismatch", format!("runtimeMismatch: {problem}"))
-}
-
-fn coded_failure(code: &str, message: String) -> OpenFailure {
-    let data = to_raw_value(&json!({ "code": code })).ok();
-    OpenFailure {
-        refusal: Some(ErrorObject { code: INVALID_PARAMS, message: message.clone(), data }),
-        message,
-    }
 }
 
 impl From<LaunchFailure> for OpenFailure {

@@ -8,7 +8,6 @@ use protocol::{
     FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse, FsWriteFileParams, FsWriteFileResponse,
 };
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{PlacementError, last_line};
@@ -89,28 +88,9 @@ struct FileCommand<'a> {
     max_output: usize,
 }
 
-/// The beginnings of methods about files and commands of a machine.
-const OF_A_MACHINE: &[&str] = &["command/exec", "fs/", "fuzzyFileSearch"];
-
 impl FileRequest {
     /// The methods that there are.
     pub const METHODS: &[&str] = &["fs/createDirectory", "fs/readDirectory", "fs/readFile", "fs/writeFile"];
-
-    /// Whether the params of a method name a placement. A method that knows of none refuses it: it would change files of
-    /// another machine instead.
-    pub fn is_meant(method: &str, params: Option<&str>) -> Result<bool, PlacementError> {
-        let Some(params) = params.filter(|params| params.contains("placementId")) else { return Ok(false) };
-        let params: Value = serde_json::from_str(params).unwrap_or_default();
-        let is_of_machine = OF_A_MACHINE.iter().any(|beginning| method.starts_with(beginning));
-        match params["placementId"].is_null() || !is_of_machine {
-            true => Ok(false),
-            false if Self::METHODS.contains(&method) => Ok(true),
-            false => {
-                let problem = format!("{method} is carried out on the host's machine and knows none");
-                Err(PlacementError::invalid("placementId", problem))
-            }
-        }
-    }
 
     /// The params of this method, which must name a placement.
     pub fn read(method: &str, params: &str) -> Result<Self, PlacementError> {
@@ -239,21 +219,6 @@ impl Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_placement_is_not_taken_for_this_machine() {
-        let (with, without) = (r#"{"placementId": "p-1", "path": "/a"}"#, r#"{"placementId": null}"#);
-        for method in FileRequest::METHODS {
-            assert!(FileRequest::is_meant(method, Some(with)).unwrap(), "{method}");
-            assert!(!FileRequest::is_meant(method, Some(without)).unwrap(), "{method}");
-        }
-        for method in ["fs/remove", "fs/copy", "fs/watch", "command/exec"] {
-            let refused = FileRequest::is_meant(method, Some(with)).unwrap_err().to_string();
-            assert!(refused.contains("the host's machine"), "{refused}");
-            assert!(!FileRequest::is_meant(method, Some(without)).unwrap(), "{method}");
-        }
-        assert!(!FileRequest::is_meant("placement/suspend", Some(with)).unwrap());
-    }
 
     #[test]
     fn paths_stay_beneath_the_workspace() {

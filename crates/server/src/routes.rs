@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use host::{PLACED, names_placement};
 use protocol::{
     AppsList, CancelLoginAccount, CollaborationModeList, CommandExec, CommandExecResize,
     CommandExecTerminate, CommandExecWrite, ConfigBatchWrite, ConfigRead, ConfigRequirementsRead,
@@ -23,16 +24,30 @@ use protocol::{
     TurnSuspend, WindowsSandboxSetupStart,
 };
 
+use runtime::RuntimeError;
+use serde_json::value::RawValue;
+
 use crate::app::App;
 use crate::handlers::{
     account, catalogue, command_exec, config, delegation, environment, external_agent, fs, fuzzy_file_search,
     goal, legacy, mcp, plugin, realtime, review, server_status, skills, thread, thread_open, turn, windows,
 };
-use crate::router::Router;
+use crate::router::{Router, Run};
+use crate::wire_error::WireError;
 
 /// Every method that this server carries out. `initialize` belongs to the connection.
 pub fn routes() -> Router<App> {
-    beside_threads(about_threads(Router::new()))
+    beside_threads(about_threads(Router::new())).wrapped(PLACED, on_this_machine)
+}
+
+/// Only a host has placements: what is meant for one is not done here instead.
+fn on_this_machine(method: &'static str, _: Option<&str>, params: Box<RawValue>, run: Run<App>) -> Run<App> {
+    if !names_placement(method, Some(params.get())) {
+        return run;
+    }
+    let problem = "is for hosts; leave it out for what is on this machine".to_owned();
+    let refused = WireError::from(RuntimeError::Field { field: "placementId", problem });
+    Box::new(move |_, _, to| Box::pin(async move { to.refuse(&refused) }))
 }
 
 /// Threads, their turns, and the host that works for them.

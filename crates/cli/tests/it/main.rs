@@ -18,6 +18,7 @@ mod mcp;
 mod mcp_server;
 mod offline_model;
 mod operations;
+mod placed_requests;
 mod placement_losses;
 mod placement_separation;
 mod placement_sites;

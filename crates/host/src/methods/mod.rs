@@ -3,6 +3,7 @@
 mod audit;
 mod fork;
 mod operations;
+mod placed;
 mod placements;
 mod records;
 mod retention;

@@ -91,6 +91,9 @@ impl TaskHost {
     pub async fn abandon_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
         self.place(id).await?;
         let tasks = self.shared.store.tasks_by_placement().await?.remove(id).unwrap_or_default();
+        // Not awaited: it may be out of reach.
+        let (for_clients, placement) = (Arc::clone(&self.shared.places.for_clients), id.to_owned());
+        tokio::spawn(async move { for_clients.end_placement(&placement).await });
         {
             let lock = self.shared.places.change_lock(id);
             let _changing = lock.lock().await;
@@ -186,7 +189,7 @@ impl TaskHost {
                 // One that another host has is that host's to look after.
                 is_idle &= self.living(task).await.is_ok_and(|task| !task.view.borrow().has_runtime);
             }
-            if !is_idle {
+            if !is_idle || self.shared.places.for_clients.uses(&row.id) {
                 continue;
             }
             tracing::info!(placement = row.id, "an idle placement is suspended");
@@ -199,6 +202,7 @@ impl TaskHost {
 
     /// Frees what the place need not hold. A runtime that is just being started wakes it again.
     async fn rest_placement(&self, id: &str, by: &str) -> Result<PlaceRow, TaskError> {
+        self.shared.places.for_clients.end_placement(id).await;
         let lock = self.shared.places.change_lock(id);
         let _changing = lock.lock().await;
         let mut row = self.place(id).await?;
@@ -212,14 +216,19 @@ impl TaskHost {
     /// `fs/*` about a placement. Wakes the place, or makes it, where that is needed.
     pub async fn use_files(&self, method: &str, params: &str) -> Result<Box<RawValue>, TaskError> {
         let request = FileRequest::read(method, params)?;
-        let id = request.placement_id.clone();
-        let row = self.place(&id).await?;
-        let tasks = self.shared.store.tasks_by_placement().await?.remove(&id).unwrap_or_default();
+        let (_, task) = self.reachable_place(&request.placement_id).await?;
+        self.shared.use_files(&request, &task).await
+    }
+
+    /// A placement that this host can use, and a task that uses it.
+    pub(crate) async fn reachable_place(&self, id: &str) -> Result<(PlaceRow, ThreadId), TaskError> {
+        let row = self.place(id).await?;
+        let tasks = self.shared.store.tasks_by_placement().await?.remove(id).unwrap_or_default();
         let task = tasks.into_iter().next().unwrap_or_else(|| ThreadId::new(""));
         if self.shared.store.leases_expire() && !self.shared.replica().sites.contains(&row.site) {
             return Err(TaskError::PlacementUnreachable { thread: task, site: row.site });
         }
-        self.shared.use_files(&request, &task).await
+        Ok((row, task))
     }
 
     async fn place(&self, id: &str) -> Result<PlaceRow, TaskError> {

@@ -161,24 +161,8 @@ impl HostShared {
         // A folder of an earlier workspace may still be there, but the thread's files are in this one.
         let moved = |cwd: &String| earlier.moved(cwd, &workspace).unwrap_or_else(|| cwd.clone());
         let cwd = order.cwd.as_ref().map(moved);
-        let manifest = row.record.manifest.as_ref().map(WorkspaceManifest::from_json).transpose()?;
-        let variables = manifest.map(|manifest| manifest.env).unwrap_or_default();
-        let mut env = ResolvedEnv::resolve(&variables, &*self.places.options.secrets.0)?;
-        let options = match row.record.settings.is_this_machine() {
-            true => self.places.local_options(order, cwd.clone(), env)?,
-            false => {
-                let staged = self.staged(&usable, order.task).await?;
-                let mut program = external_sandbox(&row.record.settings);
-                program.push(staged.path);
-                program.extend(self.places.options.arguments.iter().cloned());
-                if placement.reference().command_user.is_some() {
-                    program.extend([COMMAND_USER_OPTION.to_owned(), workspace.clone()]);
-                }
-                let home = &self.places.options.home;
-                let argv = with_home(home, order.task.as_str(), &mut env, program)?;
-                SpawnOptions { argv, cwd: cwd.clone(), env, name: Some(spawn_name(order)) }
-            }
-        };
+        let names = (order.task.as_str(), spawn_name(order));
+        let options = self.runtime_in(&usable, order.task, names, cwd.clone()).await?;
         let process = placement.spawn(&options).await?;
         self.note_use(&row.id).await;
         let place = LaunchedPlace {
@@ -210,6 +194,33 @@ impl HostShared {
         }
         row.record.has_other_user = Some(has_other_user);
         self.save_place(&row).await
+    }
+
+    /// The command that starts a runtime in the place, with the name of its home there and its own.
+    pub(super) async fn runtime_in(
+        &self,
+        usable: &UsablePlace,
+        task: &ThreadId,
+        (home_name, name): (&str, String),
+        cwd: Option<String>,
+    ) -> Result<SpawnOptions, PlacementError> {
+        let record = &usable.row.record;
+        let manifest = record.manifest.as_ref().map(WorkspaceManifest::from_json).transpose()?;
+        let variables = manifest.map(|manifest| manifest.env).unwrap_or_default();
+        let mut env = ResolvedEnv::resolve(&variables, &*self.places.options.secrets.0)?;
+        if record.settings.is_this_machine() {
+            return self.places.local_options(cwd, env, name);
+        }
+        let staged = self.staged(usable, task).await?;
+        let mut program = external_sandbox(&record.settings);
+        program.push(staged.path);
+        program.extend(self.places.options.arguments.iter().cloned());
+        let reference = usable.placement.reference();
+        if reference.command_user.is_some() {
+            program.extend([COMMAND_USER_OPTION.to_owned(), reference.workspace.clone()]);
+        }
+        let argv = with_home(&self.places.options.home, home_name, &mut env, program)?;
+        Ok(SpawnOptions { argv, cwd, env, name: Some(name) })
     }
 
     /// For the removal of what nobody uses. Whoever changes the placement right now notes it as well.
@@ -286,9 +297,9 @@ fn spawn_name(order: &LaunchOrder<'_>) -> String {
 impl HostPlaces {
     fn local_options(
         &self,
-        order: &LaunchOrder<'_>,
         cwd: Option<String>,
         mut env: ResolvedEnv,
+        name: String,
     ) -> Result<SpawnOptions, PlacementError> {
         let options = &self.options;
         let mut argv = vec![options.program.to_string_lossy().into_owned()];
@@ -296,7 +307,7 @@ impl HostPlaces {
         for (name, value) in &options.local_environment {
             env.set(name, value)?;
         }
-        Ok(SpawnOptions { argv, cwd, env, name: Some(spawn_name(order)) })
+        Ok(SpawnOptions { argv, cwd, env, name: Some(name) })
     }
 
     /// The next start of the task ends first what this one has left.

@@ -2,6 +2,7 @@
 
 mod bring_up;
 mod choice;
+mod for_clients;
 mod home;
 mod launch;
 mod removal;
@@ -20,8 +21,10 @@ use protocol::{SandboxMode, ThreadId};
 use support::Clock;
 use tokio::sync::{Mutex, RwLock};
 
+use crate::link::ClientRuntimes;
 use crate::shared::HostShared;
 
+pub use for_clients::{PLACED, names_placement};
 pub use home::ProjectedHome;
 
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
@@ -119,6 +122,8 @@ pub(crate) struct HostPlaces {
     staged: SyncMutex<HashMap<String, StagedRuntime>>,
     /// Held while a placement is made or changed: one after the other for each.
     changing: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
+    /// Runtimes that work for clients, and for no task.
+    pub(crate) for_clients: Arc<ClientRuntimes>,
     /// Read by whoever takes a snapshot until a row names it; written by whoever removes those that no row names.
     snapshots: RwLock<()>,
 }
@@ -131,6 +136,7 @@ impl HostPlaces {
             last: Arc::default(),
             staged: SyncMutex::default(),
             changing: SyncMutex::default(),
+            for_clients: Arc::default(),
             snapshots: RwLock::default(),
         })
     }

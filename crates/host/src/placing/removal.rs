@@ -24,6 +24,7 @@ pub(crate) enum LabelSearch {
 
 impl HostShared {
     pub(crate) async fn remove_place(&self, id: &str, by: &str) -> Result<(), TaskError> {
+        self.places.for_clients.end_placement(id).await;
         let snapshot = {
             let lock = self.places.change_lock(id);
             let _changing = lock.lock().await;

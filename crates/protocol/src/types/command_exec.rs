@@ -44,6 +44,9 @@ pub struct CommandExecParams {
     pub size: Option<CommandExecTerminalSize>,
     /// The configured policy when unset.
     pub sandbox_policy: Option<SandboxPolicy>,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[experimental("command/exec.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Writes to a running command, closes its stdin, or both in this order.
@@ -55,6 +58,9 @@ pub struct CommandExecWriteParams {
     pub delta_base64: Option<String>,
     #[serde(default)]
     pub close_stdin: bool,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[experimental("command/exec/write.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Ends a running command. The answer to its `command/exec` follows.
@@ -62,6 +68,10 @@ pub struct CommandExecWriteParams {
 pub struct CommandExecTerminateParams {
     /// As given to `command/exec`.
     pub process_id: String,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("command/exec/terminate.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Resizes the terminal of a command started with `tty`.
@@ -70,6 +80,10 @@ pub struct CommandExecResizeParams {
     /// As given to `command/exec`.
     pub process_id: String,
     pub size: CommandExecTerminalSize,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("command/exec/resize.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// How the command ended.

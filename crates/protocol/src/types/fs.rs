@@ -37,6 +37,10 @@ pub struct FsCreateDirectoryParams {
 #[wire]
 pub struct FsGetMetadataParams {
     pub path: AbsolutePath,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fs/getMetadata.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Lists the direct children of a folder.
@@ -56,6 +60,9 @@ pub struct FsRemoveParams {
     pub recursive: Option<bool>,
     /// Do not fail when there is nothing to remove. True when unset.
     pub force: Option<bool>,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[experimental("fs/remove.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Copies a file or folder. Symbolic links stay links.
@@ -66,6 +73,10 @@ pub struct FsCopyParams {
     /// Required for a folder. Special files in it are skipped.
     #[serde(default)]
     pub recursive: bool,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fs/copy.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Reports changes of a path to this connection until `fs/unwatch`. Folders are not watched in depth.
@@ -73,6 +84,10 @@ pub struct FsCopyParams {
 pub struct FsWatchParams {
     /// Need not exist yet.
     pub path: AbsolutePath,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fs/watch.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Ends a watch. An id that is not known is fine.
@@ -80,6 +95,10 @@ pub struct FsWatchParams {
 pub struct FsUnwatchParams {
     /// From the answer to `fs/watch`.
     pub watch_id: String,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fs/unwatch.placementId")]
+    pub placement_id: Option<String>,
 }
 
 #[wire]

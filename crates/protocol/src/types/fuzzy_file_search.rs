@@ -11,6 +11,10 @@ pub struct FuzzyFileSearchParams {
     pub roots: Vec<String>,
     /// A later search with the same token cancels this one.
     pub cancellation_token: Option<String>,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fuzzyFileSearch.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Opens a session: reads the folders once and then matches one query after the other.
@@ -20,12 +24,20 @@ pub struct FuzzyFileSearchSessionStartParams {
     pub session_id: String,
     /// Folders to search.
     pub roots: Vec<String>,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fuzzyFileSearch/sessionStart.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Closes a session. An id that is not known is fine.
 #[wire]
 pub struct FuzzyFileSearchSessionStopParams {
     pub session_id: String,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fuzzyFileSearch/sessionStop.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Changes the query. The results come as notifications.
@@ -34,6 +46,10 @@ pub struct FuzzyFileSearchSessionUpdateParams {
     pub session_id: String,
     /// An empty one gives an empty list.
     pub query: String,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("fuzzyFileSearch/sessionUpdate.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// The matches.

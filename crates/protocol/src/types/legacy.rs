@@ -144,6 +144,10 @@ pub struct ConversationGitInfo {
 #[wire]
 pub struct GitDiffToRemoteParams {
     pub cwd: String,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[omit]
+    #[experimental("gitDiffToRemote.placementId")]
+    pub placement_id: Option<String>,
 }
 
 #[wire]

@@ -21,6 +21,9 @@ pub struct SkillsListParams {
     #[serde(default)]
     pub force_reload: bool,
     pub per_cwd_extra_user_roots: Option<Vec<SkillsListExtraRootsForCwd>>,
+    /// The placement in which it is carried out; the host's own machine when unset. Only a host has placements.
+    #[experimental("skills/list.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Switches a skill on or off in the user's config file. Takes either `path` or `name`.

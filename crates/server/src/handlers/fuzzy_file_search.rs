@@ -132,7 +132,7 @@ pub(crate) async fn search(
     params: FuzzyFileSearchParams,
     reply: MethodReply<FuzzyFileSearch>,
 ) {
-    let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
+    let FuzzyFileSearchParams { query, roots, cancellation_token, .. } = params;
     let search = match app.runtime.search_files(query, roots) {
         Ok(search) => search,
         Err(error) => return reply.send(Err(error.into())),
@@ -154,7 +154,7 @@ pub(crate) async fn session_start(
     params: FuzzyFileSearchSessionStartParams,
     reply: MethodReply<FuzzyFileSearchSessionStart>,
 ) {
-    let FuzzyFileSearchSessionStartParams { session_id, roots } = params;
+    let FuzzyFileSearchSessionStartParams { session_id, roots, .. } = params;
     let started = app.searches.check_room(caller.id(), &session_id).map_err(RuntimeError::from);
     let started = started.and_then(|()| app.runtime.start_file_search(session_id.clone(), roots));
     let (session, updates) = match started {

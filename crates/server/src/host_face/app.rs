@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use host::{FileRequest, TaskError, TaskHost};
+use host::{TaskHost, names_placement};
 use protocol::{HostAgreed, InitializeParams, ServerCapabilities};
 use runtime::OwnListeners;
 use tokio::sync::{Mutex, OnceCell};
@@ -34,6 +34,7 @@ const HOST_FEATURES: &[&str] = &[
     "resync",
     "placementFiles",
     "carrier",
+    "placementRequests",
 ];
 /// How long an answer of the store holds for `/readyz`, which anybody may ask for as often as they like.
 const READY_FOR: Duration = Duration::from_secs(1);
@@ -108,7 +109,8 @@ impl ServerApplication for HostApp {
         params: Option<&str>,
     ) -> Result<(), WireError> {
         check_role(role, method)?;
-        if FileRequest::is_meant(method, params).map_err(TaskError::from)? {
+        if names_placement(method, params) {
+            // It is carried out there.
             return Ok(());
         }
         check_machine(is_local, method, params, self.host.default_placement())
@@ -143,6 +145,7 @@ impl ServerApplication for HostApp {
         if let Some(peers) = self.peers.get() {
             peers.disconnect(connection);
         }
+        self.host.client_left(connection.0).await;
         self.local.disconnected(connection).await;
     }
 

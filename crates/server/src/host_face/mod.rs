@@ -7,7 +7,7 @@ mod clients;
 mod handlers;
 mod numbers;
 mod pages;
-mod placement_files;
+mod placed;
 mod placements;
 mod providers;
 mod resync;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use host::FileRequest;
+use host::PLACED;
 use protocol::{
     AppsList, AuditList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate,
     CommandExecWrite, ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
@@ -22,7 +22,7 @@ use protocol::{
 };
 
 use super::handlers::{self as on, forward};
-use super::placement_files::placed;
+use super::placed::placed;
 use super::{carriers, pages, placements};
 use crate::host_face::HostApp;
 use crate::peers::{RELAYED, relaying};
@@ -132,7 +132,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(ModelRequestRejected, carriers::request_rejected)
         .on(ServerStatus, on::server_status)
         .wrapped(RELAYED, relaying)
-        .wrapped(FileRequest::METHODS, placed)
+        .wrapped(PLACED, placed)
 }
 
 #[cfg(test)]

@@ -272,10 +272,7 @@ impl TaskMachine {
                 self.calls.remove(&operation);
                 self.settled(operation, effects);
             }
-            TaskInput::CallLost(operation) => {
-                self.calls.remove(&operation);
-                self.operations.insert(operation, OperationStage::Unknown);
-            }
+            TaskInput::CallLost(operation) => self.call_lost(operation),
             TaskInput::SuspendWanted => self.suspend_wanted(effects),
             TaskInput::ToolsChanged => self.tools_changed(effects),
             TaskInput::Suspended(generation) => {
@@ -299,6 +296,11 @@ impl TaskMachine {
     fn unpark(&mut self) {
         self.is_parked = false;
         self.lacks_carrier = false;
+    }
+
+    fn call_lost(&mut self, operation: OperationId) {
+        self.calls.remove(&operation);
+        self.operations.insert(operation, OperationStage::Unknown);
     }
 
     fn resume_wanted(&mut self) {

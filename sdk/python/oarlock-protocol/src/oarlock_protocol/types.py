@@ -1874,6 +1874,8 @@ class CommandExecParams(WireModel):
     """The terminal's first size. Only with `tty`."""
     sandbox_policy: SandboxPolicy | None = None
     """The configured policy when unset."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class CommandExecResizeParams(WireModel):
@@ -1882,6 +1884,8 @@ class CommandExecResizeParams(WireModel):
     process_id: str
     """As given to `command/exec`."""
     size: CommandExecTerminalSize
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class CommandExecResizeResponse(WireModel):
@@ -1904,6 +1908,8 @@ class CommandExecTerminateParams(WireModel):
 
     process_id: str
     """As given to `command/exec`."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class CommandExecTerminateResponse(WireModel):
@@ -1918,6 +1924,8 @@ class CommandExecWriteParams(WireModel):
     delta_base64: str | None = None
     """Bytes in base64. Required unless `closeStdin` is true."""
     close_stdin: StrictBool = False
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class CommandExecWriteResponse(WireModel):
@@ -3687,6 +3695,8 @@ class FsCopyParams(WireModel):
     destination_path: AbsolutePathBuf
     recursive: StrictBool = False
     """Required for a folder. Special files in it are skipped."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FsCopyResponse(WireModel):
@@ -3711,6 +3721,8 @@ class FsGetMetadataParams(WireModel):
     """Tells what a path is and when it was made and changed."""
 
     path: AbsolutePathBuf
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FsGetMetadataResponse(WireModel):
@@ -3767,6 +3779,8 @@ class FsRemoveParams(WireModel):
     """Also remove what a folder holds. True when unset."""
     force: StrictBool | None = None
     """Do not fail when there is nothing to remove. True when unset."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FsRemoveResponse(WireModel):
@@ -3778,6 +3792,8 @@ class FsUnwatchParams(WireModel):
 
     watch_id: str
     """From the answer to `fs/watch`."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FsUnwatchResponse(WireModel):
@@ -3789,6 +3805,8 @@ class FsWatchParams(WireModel):
 
     path: AbsolutePathBuf
     """Need not exist yet."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FsWatchResponse(WireModel):
@@ -3858,6 +3876,8 @@ class FuzzyFileSearchParams(WireModel):
     """Folders to search."""
     cancellation_token: str | None = None
     """A later search with the same token cancels this one."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FuzzyFileSearchResult(WireModel):
@@ -3893,6 +3913,8 @@ class FuzzyFileSearchSessionStartParams(WireModel):
     """Chosen by the client. Must not be empty."""
     roots: list[str]
     """Folders to search."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FuzzyFileSearchSessionStartResponse(WireModel):
@@ -3903,6 +3925,8 @@ class FuzzyFileSearchSessionStopParams(WireModel):
     """Closes a session. An id that is not known is fine."""
 
     session_id: str
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FuzzyFileSearchSessionStopResponse(WireModel):
@@ -3915,6 +3939,8 @@ class FuzzyFileSearchSessionUpdateParams(WireModel):
     session_id: str
     query: str
     """An empty one gives an empty list."""
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class FuzzyFileSearchSessionUpdateResponse(WireModel):
@@ -4008,6 +4034,8 @@ class GitDiffToRemoteParams(WireModel):
     """Compares a working copy with its remote."""
 
     cwd: str
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class GitDiffToRemoteResponse(WireModel):
@@ -7277,6 +7305,8 @@ class SkillsListParams(WireModel):
     force_reload: StrictBool = False
     """Read from disk again instead of using what was found before."""
     per_cwd_extra_user_roots: list[SkillsListExtraRootsForCwd] | None = None
+    placement_id: str | None = None
+    """The placement in which it is carried out; the host's own machine when unset. Only a host has placements."""
 
 
 class SkillsListResponse(WireModel):

@@ -18,15 +18,21 @@ const MAX_QUEUED_BYTES: usize = 512 * 1024 * 1024;
 pub type LinkAnswer = Result<Box<RawValue>, Option<ErrorObject>>;
 
 /// Called in the order in which messages came from the runtime, before what follows the answer is passed on.
-pub(crate) type OrderedAnswer = Box<dyn FnOnce(LinkAnswer) + Send>;
+pub type OrderedAnswer = Box<dyn FnOnce(LinkAnswer) + Send>;
 
-pub(crate) enum Waiter {
+pub enum Waiter {
     Direct(oneshot::Sender<LinkAnswer>),
     Ordered(OrderedAnswer),
 }
 
+impl fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waiter")
+    }
+}
+
 impl Waiter {
-    pub(crate) fn give(self, answer: LinkAnswer) {
+    pub fn give(self, answer: LinkAnswer) {
         match self {
             // The caller may have stopped waiting.
             Self::Direct(sender) => drop(sender.send(answer)),
@@ -37,9 +43,9 @@ impl Waiter {
 
 /// Clones write to the same runtime.
 #[derive(Clone)]
-pub(crate) struct RuntimeLink {
+pub struct RuntimeLink {
     outbox: Outbox,
-    pub(crate) waiting: Arc<PendingRequests<Waiter>>,
+    pub waiting: Arc<PendingRequests<Waiter>>,
 }
 
 impl fmt::Debug for RuntimeLink {
@@ -50,7 +56,7 @@ impl fmt::Debug for RuntimeLink {
 
 impl RuntimeLink {
     /// The link, and what its writer takes from.
-    pub(crate) fn open() -> (Self, rpc::Backlog) {
+    pub fn open() -> (Self, rpc::Backlog) {
         let limits = OutboxLimits { max_message_bytes: MAX_QUEUED_BYTES, ..OutboxLimits::default() };
         let (outbox, backlog) = Outbox::open(limits);
         (Self { outbox, waiting: Arc::default() }, backlog)
@@ -64,7 +70,7 @@ impl RuntimeLink {
     }
 
     /// Queued at once; the answer is given in the order of all that comes from the runtime.
-    pub(crate) fn request_ordered(
+    pub fn request_ordered(
         &self,
         method: &str,
         params: &impl Serialize,
@@ -86,7 +92,7 @@ impl RuntimeLink {
     }
 
     /// Queued when this is called; the answer may come before messages that the runtime sent earlier are passed on.
-    pub(crate) fn request(
+    pub fn request(
         &self,
         method: &str,
         params: &impl Serialize,
@@ -97,7 +103,7 @@ impl RuntimeLink {
     }
 
     /// As `request`, with a typed answer and the failure in words.
-    pub(crate) async fn call<T: DeserializeOwned>(
+    pub async fn call<T: DeserializeOwned>(
         &self,
         method: &'static str,
         params: &impl Serialize,
@@ -109,36 +115,36 @@ impl RuntimeLink {
         }
     }
 
-    pub(crate) fn notify(&self, method: &str) {
+    pub fn notify(&self, method: &str) {
         self.notify_of(method, &());
     }
 
-    pub(crate) fn notify_of(&self, method: &str, params: &impl Serialize) {
+    pub fn notify_of(&self, method: &str, params: &impl Serialize) {
         if let Ok(line) = rpc::notification(method, params) {
             let _ = self.put(line);
         }
     }
 
-    pub(crate) fn respond(&self, id: &Id, result: &impl Serialize) {
+    pub fn respond(&self, id: &Id, result: &impl Serialize) {
         match rpc::response(id, result) {
             Ok(line) => drop(self.put(line)),
             Err(error) => tracing::error!(%error, "an answer to a runtime is lost"),
         }
     }
 
-    pub(crate) fn refuse(&self, id: &Id, code: i64, message: &str, data: &Option<Value>) {
+    pub fn refuse(&self, id: &Id, code: i64, message: &str, data: &Option<Value>) {
         if let Ok(line) = rpc::error(Some(id), code, message, data) {
             let _ = self.put(line);
         }
     }
 
     /// The runtime reads the end of its input and stops.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.outbox.close();
     }
 
     /// It is gone: nobody waits for its answers any longer.
-    pub(crate) fn abandon(&self) {
+    pub fn abandon(&self) {
         self.outbox.close();
         for (_, waiter) in self.waiting.remove_where(|_| true) {
             waiter.give(Err(None));
