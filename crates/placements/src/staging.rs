@@ -23,6 +23,8 @@ pub struct RuntimeBuild {
     target: String,
     path: PathBuf,
     digest: String,
+    /// The loader of shared libraries that must be there. A static build has none.
+    loader: Option<String>,
 }
 
 impl RuntimeBuild {
@@ -30,7 +32,8 @@ impl RuntimeBuild {
     pub async fn open(target: &str, path: &Path) -> Result<Self, PlacementError> {
         let bytes = tokio::fs::read(path).await.map_err(PlacementError::io(path.display().to_string()))?;
         let digest = HEXLOWER.encode(ring::digest::digest(&SHA256, &bytes).as_ref());
-        Ok(Self { target: target.to_owned(), path: path.to_owned(), digest })
+        let loader = loader_of(&bytes);
+        Ok(Self { target: target.to_owned(), path: path.to_owned(), digest, loader })
     }
 
     pub fn digest(&self) -> &str {
@@ -50,9 +53,10 @@ pub struct StagedRuntime {
 /// Asks everything at once: the machine, its tools, a copy that is there, else the first folder that can be written to and
 /// run from, after `$3` others. Only folders and files of our own user count: in `/tmp` anybody may have put something.
 /// On a machine other than `$4` it stops after its name. `$5` is unlike that of
-/// any other stager: pids are not, where each process has a namespace of its own.
+/// any other stager: pids are not, where each process has a namespace of its own. `$6` is the loader that the build needs.
 const PROBE: &str = r#"
 t=$(uname -sm); echo "$t"; [ "$t" = "$4" ] || exit 0;
+[ -z "$6" ] || [ -e "$6" ] || { echo "tools"; echo "no loader"; exit 0; };
 t=; command -v gzip >/dev/null 2>&1 && t="$t gzip"; command -v sha256sum >/dev/null 2>&1 && t="$t sha256sum"; echo "tools$t";
 q=$5; u=$(id -u 2>/dev/null || echo 0); h=${HOME:-/nonexistent}; i=0;
 set -- "$1" "$2" "$3" "$h/.oarlock/bin" "${XDG_CACHE_HOME:-$h/.cache}/oarlock/bin" "/var/tmp/oarlock-$u/bin" "/tmp/oarlock-$u/bin" "/dev/shm/oarlock-$u/bin";
@@ -93,8 +97,13 @@ struct Probe {
 #[derive(Debug)]
 enum StagingFolder {
     Has(String),
-    Use { number: usize, path: String },
+    Use {
+        number: usize,
+        path: String,
+    },
     None,
+    /// Nothing that was built for shared libraries runs there.
+    NoLoader,
 }
 
 impl Placement {
@@ -110,11 +119,7 @@ impl Placement {
         let mut content = None;
         let (mut skip, mut last) = (0, None);
         loop {
-            let (machine, digest) = match &choice {
-                Some((machine, build)) => (machine.as_str(), build.digest.as_str()),
-                None => ("", ""),
-            };
-            let probe = self.probe(digest, skip, machine).await?;
+            let probe = self.probe(choice.as_ref(), skip).await?;
             let Some((_, build)) = choice.as_ref().filter(|(machine, _)| *machine == probe.machine) else {
                 let build = matching(builds, &probe.machine)?;
                 choice = Some((probe.machine, build));
@@ -123,6 +128,7 @@ impl Placement {
             let (number, folder) = match probe.folder {
                 StagingFolder::Has(ref folder) => return Ok(staged(build, folder, false)),
                 StagingFolder::Use { number, ref path } => (number, path.clone()),
+                StagingFolder::NoLoader => return Err(no_loader(build)),
                 StagingFolder::None => {
                     let problem = "no folder there can be written to and run from; tried the home, its cache, /var/tmp, /tmp and /dev/shm";
                     return Err(last.unwrap_or_else(|| PlacementError::invalid("staging", problem)));
@@ -141,8 +147,18 @@ impl Placement {
         }
     }
 
-    async fn probe(&self, digest: &str, skip: usize, machine: &str) -> Result<Probe, PlacementError> {
-        let line = short_line(PROBE, &[digest, FILE, &skip.to_string(), machine, &random_hex()?]);
+    async fn probe(
+        &self,
+        choice: Option<&(String, &RuntimeBuild)>,
+        skip: usize,
+    ) -> Result<Probe, PlacementError> {
+        let (machine, digest, loader) = match choice {
+            Some((machine, build)) => {
+                (machine.as_str(), build.digest.as_str(), build.loader.as_deref().unwrap_or(""))
+            }
+            None => ("", "", ""),
+        };
+        let line = short_line(PROBE, &[digest, FILE, &skip.to_string(), machine, &random_hex()?, loader]);
         let answer = run_script(&self.prefix().await?, "looking for a folder to stage in", &line).await?;
         let answer = String::from_utf8_lossy(&answer).into_owned();
         let mut lines = answer.lines();
@@ -156,6 +172,7 @@ impl Placement {
                     None => StagingFolder::None,
                 }
             }
+            Some(("no", _)) => StagingFolder::NoLoader,
             _ => StagingFolder::None,
         };
         Ok(Probe {
@@ -238,6 +255,34 @@ impl Placement {
     }
 }
 
+fn no_loader(build: &RuntimeBuild) -> PlacementError {
+    let (target, loader) = (&build.target, build.loader.as_deref().unwrap_or_default());
+    let problem = format!(
+        "the build {target} needs {loader}, which is not there, and this host has no static one; `scripts/dist` makes it, \
+         and `--runtime FILE` names it"
+    );
+    PlacementError::invalid("staging", problem)
+}
+
+/// The loader that an ELF file of 64 bits asks for.
+fn loader_of(bytes: &[u8]) -> Option<String> {
+    const INTERPRETER: u64 = 3;
+    let number = |at: usize, size: usize| {
+        let bytes = bytes.get(at..at.checked_add(size)?)?;
+        Some(bytes.iter().rev().fold(0_u64, |number, byte| (number << 8) | u64::from(*byte)))
+    };
+    let place = |at: usize, size: usize| number(at, size).and_then(|place| usize::try_from(place).ok());
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, size, count) = (place(32, 8)?, place(54, 2)?, place(56, 2)?);
+    let headers = (0..count).filter_map(|header| table.checked_add(header.checked_mul(size)?));
+    let header = headers.into_iter().find(|at| number(*at, 4) == Some(INTERPRETER))?;
+    let (start, length) = (place(header.checked_add(8)?, 8)?, place(header.checked_add(32)?, 8)?);
+    let text = bytes.get(start..start.checked_add(length)?)?.split(|byte| *byte == 0).next()?;
+    String::from_utf8(text.to_vec()).ok()
+}
+
 fn staged(build: &RuntimeBuild, folder: &str, copied: bool) -> StagedRuntime {
     StagedRuntime { path: format!("{folder}/{FILE}"), digest: build.digest.clone(), copied }
 }
@@ -298,11 +343,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_loader_is_read_from_the_build() {
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let loader = loader_of(&own);
+        assert_eq!(loader.is_some(), cfg!(not(target_feature = "crt-static")), "{loader:?}");
+        assert!(loader.is_none_or(|loader| Path::new(&loader).exists()));
+        assert_eq!(loader_of(b"#!/bin/sh\n"), None);
+        // Cut off or with numbers that lead anywhere.
+        for length in 0..100 {
+            let _ = loader_of(&own[..length]);
+            let mut broken = own[..own.len().min(4096)].to_vec();
+            broken[length] = 0xff;
+            let _ = loader_of(&broken);
+        }
+    }
+
+    #[test]
     fn another_machine_names_the_missing_build() {
         let build = |target: &str| RuntimeBuild {
             target: target.to_owned(),
             path: PathBuf::new(),
             digest: String::new(),
+            loader: None,
         };
         let builds = [build("x86_64-unknown-linux-musl"), build("aarch64-apple-darwin")];
         assert_eq!(matching(&builds, "Linux x86_64").unwrap().target, "x86_64-unknown-linux-musl");

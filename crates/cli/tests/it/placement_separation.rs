@@ -37,11 +37,13 @@ struct Scene<'a> {
     client: HostClient,
     thread: String,
     placement: Value,
+    turns: u32,
 }
 
 impl Scene<'_> {
     fn do_turn(&mut self, text: &str) {
-        let input = format!("i{}", text.len());
+        self.turns += 1;
+        let input = format!("i{}", self.turns);
         self.client.turn(&self.thread, text, &input);
         completed(&mut self.client);
     }
@@ -83,7 +85,7 @@ fn start<'a>(containers: &'a Containers, mut client: HostClient, backend: &str) 
     let is_ours = |info: &&Value| info["threadIds"] == json!([thread]);
     let placement = listed.as_array().into_iter().flatten().find(is_ours).expect("a placement")["id"].clone();
     containers.sh("cd; chmod 700 .; umask 077; echo closed words > secret");
-    Scene { containers, client, thread, placement }
+    Scene { containers, client, thread, placement, turns: 0 }
 }
 
 fn attack(containers: &Containers, table: &str) {

@@ -178,9 +178,10 @@ pub(crate) fn bwrap() -> Result<Site, String> {
     Ok(command(folder, &argv))
 }
 
-/// A read-only tree may be used by several at once; the home is shared, so that what is staged stays.
+/// A read-only tree may be used by several at once; the home is shared, so that what is staged stays. What runs in it outlives
+/// its command, unless that is in a process namespace of its own.
 pub(crate) fn nspawn() -> Result<Site, String> {
-    let folder = need(&["systemd-nspawn", "busybox"])?;
+    let folder = need(&["systemd-nspawn", "busybox", "unshare"])?;
     let root = folder.path().join("root");
     root_file_system(&root)?;
     for made in ["root/run", "root/var", "home", "w"] {
@@ -189,6 +190,11 @@ pub(crate) fn nspawn() -> Result<Site, String> {
     let at = folder.path().display();
     let (home, workspaces) = (format!("--bind={at}/home:/root"), format!("--bind={at}/w"));
     let argv = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
         "systemd-nspawn",
         "--quiet",
         "--pipe",

@@ -161,3 +161,23 @@ fn a_damaged_copy_is_refused_by_its_digest_and_removed() {
         text(placement, &format!("rm -rf /var/tmp/oarlock-0/bin/{digest} /tmp/oarlock-0/bin/{digest} /dev/shm/oarlock-0/bin/{digest}")).await;
     }));
 }
+
+#[test]
+fn a_build_whose_loader_is_not_there_is_refused_with_its_name() {
+    block_on(async {
+        let site = crate::places::local().unwrap();
+        let placements = Placements::new("conformance", Arc::new(SystemClock)).unwrap();
+        let placement = create(&placements, &site.settings, WorkspaceStart::Empty).await;
+        let mut program = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let (there, missing) = (b"/ld-linux", b"/no-linux");
+        let Some(at) = program.windows(there.len()).position(|window| window == there) else { return };
+        program[at..at + missing.len()].copy_from_slice(missing);
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("build"), program).unwrap();
+        let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let build = RuntimeBuild::open(&target, &folder.path().join("build")).await.unwrap();
+        let error = placement.stage(&[build], &ProgressSink::none()).await.unwrap_err().to_string();
+        assert!(error.contains("/no-linux") && error.contains("has no static one"), "{error}");
+        placement.destroy().await.unwrap();
+    });
+}
