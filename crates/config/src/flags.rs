@@ -8,6 +8,11 @@ use toml::{Table, Value};
 use crate::json::to_json;
 use crate::{ConfigError, merge};
 
+/// The parts of a dotted key. No known one has more than a few.
+pub(crate) const MAX_PARTS: usize = 32;
+/// Of a key that is no key, in an error.
+const SHOWN_BYTES: usize = 200;
+
 /// Splits `key=value` at the first `=`.
 pub fn parse_flag(text: &str) -> Result<(String, String), ConfigError> {
     let refuse = |problem: &str| ConfigError::InvalidFlag {
@@ -39,11 +44,24 @@ fn set(table: &mut Table, key: &str, value: Value) -> Result<(), ConfigError> {
     let key = if key == "use_legacy_landlock" { "features.use_legacy_landlock" } else { key };
     let path: Vec<&str> = key.split('.').collect();
     if path.iter().any(|part| part.is_empty()) {
-        let message = format!("config key `{key}` has an empty part; write it like a.b.c");
+        let message = format!("config key `{}` has an empty part; write it like a.b.c", shown_key(key));
+        return Err(ConfigError::InvalidFlag { message });
+    }
+    // Each part is a table in a table: whoever walks through them needs room on the stack for each.
+    if path.len() > MAX_PARTS {
+        let message =
+            format!("config key `{}` has {} parts, and {MAX_PARTS} are the most", shown_key(key), path.len());
         return Err(ConfigError::InvalidFlag { message });
     }
     merge::set(table, &path, value);
     Ok(())
+}
+
+pub(crate) fn shown_key(key: &str) -> String {
+    match key.len() > SHOWN_BYTES {
+        true => format!("{}…", &key[..key.floor_char_boundary(SHOWN_BYTES)]),
+        false => key.to_owned(),
+    }
 }
 
 /// A TOML value, otherwise the text itself.
@@ -98,6 +116,17 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(serde_json::to_value(flag_value(text)).ok(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_very_many_parts_is_refused_in_few_words() {
+        let key = format!("a{}", ".b".repeat(100_000));
+        let request = BTreeMap::from([(key.clone(), json!(1))]);
+        for refused in [session_table(&[], Some(&request)), session_table(&[(key, "1".to_owned())], None)] {
+            let error = refused.expect_err("it is too deep").to_string();
+            assert!(error.contains("has 100001 parts, and 32 are the most"), "{error}");
+            assert!(error.len() < 400, "{} bytes", error.len());
         }
     }
 

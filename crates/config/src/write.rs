@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use toml_edit::DocumentMut;
 
 use crate::edit::{clear_value, edit_file, set_value};
+use crate::flags::{MAX_PARTS, shown_key};
 use crate::home::create_private;
 use crate::json::to_json;
 use crate::keys::Keys;
@@ -19,9 +20,6 @@ use crate::layer::{SettingsLayer, absolute_path, read_optional};
 use crate::paths::{PathBase, normalize};
 use crate::typed::typed;
 use crate::{ConfigError, LoadRequest, Loader, Requirements, ResolvedConfig, mask};
-
-/// Deeper keys are mistakes: no setting has more than six levels.
-const MAX_DEPTH: usize = 32;
 
 /// Why nothing was written. Each variant has a code on the wire.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -173,8 +171,9 @@ impl PlannedEdit {
     fn new(edit: &ConfigEdit) -> Result<Self, ConfigWriteError> {
         let key = edit.key_path.clone();
         let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-        if path.iter().any(String::is_empty) || path.len() > MAX_DEPTH {
-            let message = format!("keyPath `{key}` has an empty part or too many; write it like a.b.c");
+        if path.iter().any(String::is_empty) || path.len() > MAX_PARTS {
+            let message =
+                format!("keyPath `{}` has an empty part or too many; write it like a.b.c", shown_key(&key));
             return Err(ConfigWriteError::Invalid(message));
         }
         let value = match &edit.value {

@@ -97,8 +97,9 @@ impl Pursuit {
 
     /// Adds the tokens of a response. Input that the provider had cached is not counted again.
     pub(crate) fn spend(&mut self, usage: &TokenUsageBreakdown, now_ms: i64) {
-        let input = (usage.input_tokens - usage.cached_input_tokens).max(0);
-        self.goal.tokens_used += input + usage.output_tokens.max(0);
+        let input = usage.input_tokens.saturating_sub(usage.cached_input_tokens).max(0);
+        let spent = input.saturating_add(usage.output_tokens.max(0));
+        self.goal.tokens_used = self.goal.tokens_used.saturating_add(spent);
         self.goal.updated_at = now_ms.div_euclid(1_000);
     }
 
@@ -151,6 +152,27 @@ mod tests {
         check(Some(goal(BudgetLimited, 5, Some(5))), status(Active), Ok(("old", "BudgetLimited", 5)));
         check(Some(goal(BudgetLimited, 5, Some(5))), budget(6), Ok(("old", "Active", 5)));
         check(Some(goal(Paused, 5, None)), budget(4), Ok(("old", "BudgetLimited", 5)));
+    }
+
+    /// A provider that counts without measure must not bring the count back to where there is room again.
+    #[test]
+    fn a_goal_stays_spent_whatever_is_counted() {
+        let mut pursuit = Pursuit::new(goal(ThreadGoalStatus::Active, 5, Some(100)));
+        for (input_tokens, cached_input_tokens, output_tokens) in
+            [(i64::MAX, i64::MIN, i64::MAX), (i64::MIN, i64::MAX, i64::MIN), (i64::MAX, 0, i64::MAX)]
+        {
+            let usage = TokenUsageBreakdown {
+                total_tokens: i64::MAX,
+                input_tokens,
+                cached_input_tokens,
+                output_tokens,
+                reasoning_output_tokens: 0,
+                cache_write_input_tokens: None,
+                is_estimated: false,
+            };
+            pursuit.spend(&usage, 2_000);
+            assert_eq!((pursuit.goal.tokens_used, pursuit.is_spent()), (i64::MAX, true));
+        }
     }
 
     #[test]

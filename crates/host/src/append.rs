@@ -20,7 +20,7 @@ use task::{OperationStage, RecordFact};
 
 /// Records of one task, children included.
 const MAX_TASK_BYTES: u64 = 256 * 1024 * 1024;
-const MAX_CHILDREN: usize = 32;
+pub(crate) const MAX_CHILDREN: usize = 32;
 /// A database that is away for longer refuses the append, and the runtime stops.
 const STORE_PATIENCE: Duration = Duration::from_secs(60);
 const STORE_PAUSE: Duration = Duration::from_millis(200);
@@ -138,6 +138,11 @@ fn log_failure(done: Result<(), StoreError>) {
 
 fn read(request: &AppendRequest, threads: &TaskThreads) -> Result<RecordBatchFacts, AppendRefusal> {
     let mut batch = RecordBatchFacts::default();
+    // The store counts with signed numbers.
+    let last = request.from_ordinal.checked_add(request.items.len() as u64);
+    if last.is_none_or(|last| i64::try_from(last).is_err()) {
+        return Err(refusal("badRecord", "fromOrdinal is beyond every record"));
+    }
     for (payload, ordinal) in request.items.iter().zip(request.from_ordinal..) {
         let item: RolloutItem = serde_json::from_str(payload.get()).map_err(|error| {
             refusal("badRecord", format!("items[{}]: {error}", ordinal - request.from_ordinal))

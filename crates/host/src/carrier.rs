@@ -25,6 +25,7 @@ use tokio::time::{Duration, Instant, timeout};
 use traces::{Span, TraceContext};
 
 use self::client::ClientSource;
+use crate::append::MAX_CHILDREN;
 use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
 use crate::messages::TaskCommand;
@@ -39,6 +40,8 @@ use task::{EventKind, Generation, StreamAbort, StreamBreak, StreamNews};
 const MAX_BUFFERED_BYTES: usize = 8 * 1024 * 1024;
 /// Events of a batch, in bytes.
 const BATCH_BYTES: usize = 32 * 1024;
+/// Requests of one runtime that are under way: a turn and something beside it for each thread that a task may have.
+const MOST_OPEN: usize = 2 * (MAX_CHILDREN + 1);
 /// How long an answer that is being paid for is still read when its runtime is gone.
 const FINISH_WITHIN: Duration = Duration::from_secs(120);
 /// The code of an overloaded peer, which may be sent the same again.
@@ -159,11 +162,8 @@ impl ModelCarrier {
         let (cancel, canceled) = watch::channel(None);
         {
             let mut open = self.open.lock();
-            let busy = open.iter().find(|(_, other)| other.thread == params.thread_id && other.lane == lane);
-            if let Some((other, _)) = busy {
-                let message = format!("{} came while {other} is under way", params.model_request_id);
-                tracing::error!(thread = %params.thread_id, "{message}");
-                let error = ModelError::new("singleFlightViolation", message);
+            if let Some(error) = no_room(&open, &params, lane) {
+                tracing::error!(thread = %params.thread_id, "{}", error.message);
                 self.link.respond(&id, &ModelRequestResponse::Rejected { error });
                 tokio::spawn(done);
                 return;
@@ -546,6 +546,31 @@ impl ModelCarrier {
         };
         drop(self.link.request("model/streamAborted", &aborted));
     }
+}
+
+/// Why a request cannot be carried beside those that are under way.
+fn no_room(
+    open: &BTreeMap<ModelRequestId, OpenStream>,
+    params: &ModelRequestParams,
+    lane: CarrierLane,
+) -> Option<ModelError> {
+    let id = &params.model_request_id;
+    let busy = open.iter().find(|(_, other)| other.thread == params.thread_id && other.lane == lane);
+    if let Some((other, _)) = busy {
+        return Some(ModelError::new(
+            "singleFlightViolation",
+            format!("{id} came while {other} is under way"),
+        ));
+    }
+    if open.contains_key(id) {
+        return Some(ModelError::new(
+            "singleFlightViolation",
+            format!("{id} is under way for another thread"),
+        ));
+    }
+    (open.len() >= MOST_OPEN).then(|| {
+        ModelError::new("tooManyRequests", format!("a task may have {MOST_OPEN} model requests under way"))
+    })
 }
 
 async fn is_canceled(canceled: &mut watch::Receiver<Cancellation>) -> ModelCancelReason {

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{InboxRow, InboxState, OperationRowState, ReplicaIdentity, StoreError, TaskLease, TaskState};
 use support::kill_point;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use traces::within;
 
@@ -27,6 +27,7 @@ use crate::clients::ClientReply;
 use crate::counters::count;
 use crate::error::TaskError;
 use crate::lease::{LeaseState, LeaseTerm};
+use crate::limits::MAX_OPEN_OPERATIONS;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
     LinkQuestion, LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TaskPass, TaskView, TurnReply,
@@ -41,6 +42,9 @@ use task::{Generation, TaskEffect, TaskInput, TaskMachine};
 
 /// How long a turn may take to come to a safe point.
 const SUSPEND_WITHIN: Duration = Duration::from_secs(10);
+/// Questions of one runtime that wait for somebody, of either kind.
+const MAX_OPEN_QUESTIONS: usize = MAX_OPEN_OPERATIONS;
+const TOO_MANY_QUESTIONS: &str = "too many questions wait; ask again when some are answered";
 /// For the runtime, which makes of an error what an app-server does.
 const CLIENT_REFUSED: &str = "the client answered with an error";
 /// The pause before the runtime of an earlier host is looked for again.
@@ -74,6 +78,8 @@ pub(crate) struct TaskDriver {
     next_pass: u64,
     inputs: HashMap<String, (InboxRow, Option<TurnReply>)>,
     questions: HashMap<u64, LinkQuestion>,
+    /// For questions about no operation, which are not among `questions` while they are asked.
+    plain_questions: Arc<Semaphore>,
     asks: HashMap<OperationId, AbortHandle>,
     calls: HashMap<OperationId, CallHandle>,
     wake_at_ms: Option<i64>,
@@ -132,6 +138,7 @@ impl TaskDriver {
             next_pass: 0,
             inputs,
             questions: HashMap::new(),
+            plain_questions: Arc::new(Semaphore::new(MAX_OPEN_QUESTIONS)),
             asks: HashMap::new(),
             calls: HashMap::new(),
             wake_at_ms: None,
@@ -623,9 +630,20 @@ impl TaskDriver {
 
     async fn asked(&mut self, question: LinkQuestion) {
         let number = question.number;
+        if self.questions.len() >= MAX_OPEN_QUESTIONS {
+            return question.link.refuse(&question.id, -32602, TOO_MANY_QUESTIONS, &None);
+        }
         let operation = match &question.operation {
-            Some(asked) if is_elicitation(&question.method) => self.recorded(asked).await,
-            asked => asked.clone(),
+            Some(asked) => match self.own_operation(asked).await {
+                Ok(None) if !is_elicitation(&question.method) => {
+                    let problem = "operationId is none of this task";
+                    return question.link.refuse(&question.id, -32602, problem, &None);
+                }
+                Ok(known) => known,
+                // The store is asked again before anything is decided.
+                Err(_) => (!is_elicitation(&question.method)).then(|| asked.clone()),
+            },
+            None => None,
         };
         self.questions.insert(number, question);
         match operation {
@@ -635,15 +653,21 @@ impl TaskDriver {
         }
     }
 
-    /// A server's question in the middle of a call is asked beside the operation of the call, and is in no record.
-    async fn recorded(&mut self, operation: &OperationId) -> Option<OperationId> {
-        self.shared.store.operation(operation).await.ok().flatten().map(|row| row.id)
+    /// An operation that this task has recorded. A server's question in the middle of a call is asked beside the operation of
+    /// the call, and is in no record.
+    async fn own_operation(&mut self, operation: &OperationId) -> Result<Option<OperationId>, StoreError> {
+        let row = self.shared.store.operation(operation).await?;
+        Ok(row.filter(|row| row.root == self.id).map(|row| row.id))
     }
 
     fn ask_plainly(&mut self, number: u64) {
         let Some(question) = self.questions.remove(&number) else { return };
+        let Ok(held) = self.plain_questions.clone().try_acquire_owned() else {
+            return question.link.refuse(&question.id, -32602, TOO_MANY_QUESTIONS, &None);
+        };
         let clients = self.shared.clients.clone();
         tokio::spawn(async move {
+            let _held = held;
             let LinkQuestion { id, link, method, thread, params, span, .. } = question;
             match within(span.context(), clients.ask(&thread, &method, params)).await {
                 Some(ClientReply { result: Some(result), .. }) => link.respond(&id, &result),

@@ -39,8 +39,9 @@ impl HostLimits {
         let Some(price) = self.prices.of(model) else { return 0 };
         let cost = |tokens: i64, price: f64| tokens.max(0) as f64 * price;
         let cached_price = price.cached_input.unwrap_or(price.input);
-        let total =
-            cost(input - cached, price.input) + cost(cached, cached_price) + cost(output, price.output);
+        let total = cost(input.saturating_sub(cached), price.input)
+            + cost(cached, cached_price)
+            + cost(output, price.output);
         #[allow(
             clippy::cast_possible_truncation,
             reason = "a sum of money, rounded; too large ones saturate"
@@ -115,7 +116,7 @@ async fn used(
 
 /// Says how much of the budget was used when nothing of it is left.
 fn exceeded(budget: &TaskBudget, used: &UsageTotal) -> Option<String> {
-    let tokens = used.input_tokens + used.output_tokens;
+    let tokens = used.input_tokens.saturating_add(used.output_tokens);
     if let Some(limit) = budget.tokens.filter(|limit| tokens >= *limit) {
         return Some(format!("{tokens} tokens of {limit}"));
     }

@@ -158,7 +158,7 @@ async fn open_in_time(
         Err(None) => return Err("the runtime ended while it opened the thread".to_owned().into()),
     };
     let mut answer: Value = serde_json::from_str(answer.get()).map_err(|error| error.to_string())?;
-    check_terms(&answer)?;
+    check_terms(&answer, &order.task)?;
     settings.name_carried(&mut answer);
     if let Some(terms) = terms {
         terms.warn(&order.shared, &order.task).await;
@@ -238,11 +238,12 @@ impl From<LaunchFailure> for OpenFailure {
 }
 
 /// The runtime must have taken the thread on the host's terms, or it may not have it.
-fn check_terms(answer: &Value) -> Result<(), OpenFailure> {
+fn check_terms(answer: &Value, task: &ThreadId) -> Result<(), OpenFailure> {
     let mode = answer["delegation"]["mode"].as_str();
     let ownership = answer["rolloutOwnership"].as_str();
-    match (mode, ownership) {
-        (Some("full"), Some("client")) => Ok(()),
+    let thread = answer["thread"]["id"].as_str();
+    match (mode, ownership, thread) {
+        (Some("full"), Some("client"), Some(thread)) if thread == task.as_str() => Ok(()),
         _ => Err(mismatch("the thread was not opened as asked")),
     }
 }

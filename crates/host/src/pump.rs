@@ -40,7 +40,13 @@ const NOT_RELAYED: &[&str] = &[
     "thread/closed",
     "thread/archived",
     "thread/unarchived",
+    "thread/deleted",
+    "thread/resynced",
     "thread/name/updated",
+    "task/updated",
+    "operation/updated",
+    "placement/progress",
+    "placement/status/changed",
     "account/updated",
     "account/login/completed",
     "configWarning",
@@ -64,6 +70,8 @@ pub(crate) struct RuntimePump {
     /// The host itself suspends the turn: its questions stay open for clients.
     pub(crate) is_suspending: Arc<AtomicBool>,
 }
+
+const NOT_OF_TASK: &str = "threadId is not one of this task";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +142,8 @@ impl RuntimePump {
 
     async fn notification(&mut self, notification: IncomingNotification) {
         let IncomingNotification { method, params } = notification;
-        let Some(params) = params else { return };
+        // What comes from a runtime may be read and changed further on as the object it has to be.
+        let Some(params) = params.filter(|params| params.get().starts_with('{')) else { return };
         let Ok(head) = serde_json::from_str::<NotificationHead>(params.get()) else { return };
         if method == "serverRequest/resolved" {
             if let Some(question) = head.request_id.and_then(|id| u64::try_from(id).ok()) {
@@ -146,9 +155,12 @@ impl RuntimePump {
         if NOT_RELAYED.contains(&method.as_str()) || is_own || is_unloading(&method, &params) {
             return;
         }
-        // A runtime speaks for the threads of its own task.
-        let thread = head.thread_id.filter(|thread| self.threads.known.contains(thread));
-        let thread = thread.unwrap_or_else(|| self.threads.root.clone());
+        // A runtime speaks for the threads of its own task: clients tell threads apart by what a notification says.
+        let thread = head.thread_id.unwrap_or_else(|| self.threads.root.clone());
+        if !self.threads.known.contains(&thread) {
+            tracing::debug!(task = %self.lease.task, %thread, method, "not relayed: no thread of this task");
+            return;
+        }
         let _held = self.gate.lock().await;
         if self.shared.early.keep(&thread, &method, &params) {
             return;
@@ -170,9 +182,9 @@ impl RuntimePump {
             "rollout/append" => self.append(&id, params.as_deref()).await,
             "model/request" => {
                 if let Some(params) = self.read::<ModelRequestParams>(&id, params.as_deref()) {
-                    match self.threads.known.contains(&params.thread_id) || params.agent_path.len() > 1 {
+                    match self.may_ask_for(&params).await {
                         true => self.ask_model(id, params, trace).await,
-                        false => self.link.refuse(&id, -32602, "threadId is not one of this task", &None),
+                        false => self.link.refuse(&id, -32602, NOT_OF_TASK, &None),
                     }
                 }
             }
@@ -187,6 +199,13 @@ impl RuntimePump {
                 self.link.refuse(&id, -32601, &message, &None);
             }
         }
+    }
+
+    /// For a thread of the task, or for an agent that keeps no record: a thread that is nobody else's either.
+    async fn may_ask_for(&self, params: &ModelRequestParams) -> bool {
+        let thread = &params.thread_id;
+        self.threads.known.contains(thread)
+            || (params.agent_path.len() > 1 && matches!(self.shared.store.task(thread).await, Ok(None)))
     }
 
     async fn ask_model(&mut self, id: Id, params: ModelRequestParams, trace: Option<TraceContext>) {
@@ -270,6 +289,9 @@ impl RuntimePump {
     ) {
         let Some(head) = self.read::<QuestionHead>(&id, params.as_deref()) else { return };
         let (Some(params), Id::Integer(number)) = (params, &id) else { return };
+        if !self.threads.known.contains(&head.thread_id) {
+            return self.link.refuse(&id, -32602, NOT_OF_TASK, &None);
+        }
         let mut span = self.shared.options.tracer.start("operation", trace);
         span.word("rpc.method", method);
         if let Some(operation) = &head.operation_id {

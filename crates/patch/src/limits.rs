@@ -12,5 +12,8 @@ pub(crate) const MAX_NAME_BYTES: usize = 255;
 /// Limit of a path in Linux system calls.
 pub(crate) const MAX_PATH_BYTES: usize = 4095;
 
+/// The most folders in a path as it is written. Each is made, looked at and taken back after the one around it.
+pub(crate) const MAX_FOLDERS: usize = 256;
+
 /// Limit of the wanted lines in an error.
 pub(crate) const MAX_QUOTED_BYTES: usize = 4_000;

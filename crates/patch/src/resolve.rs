@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::boundary::folded;
 use crate::error::PlanError;
-use crate::limits::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+use crate::limits::{MAX_FOLDERS, MAX_NAME_BYTES, MAX_PATH_BYTES};
 use crate::names::shown_text;
 
 /// A target: its spelling and its resolved path.
@@ -104,6 +104,9 @@ fn check_name(written: &str) -> Result<(), PlanError> {
     }
     if written.len() > MAX_PATH_BYTES || written.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
         return bad("is too long");
+    }
+    if written.split('/').count() > MAX_FOLDERS {
+        return bad("has too many folders");
     }
     Ok(())
 }

@@ -537,7 +537,10 @@ async fn begin(
         OperationRowState::Decided => {
             decision_of(transaction, operation, row.attempt).await?.is_some_and(|row| row.lets_run())
         }
-        OperationRowState::Started => row.may_repeat(),
+        // Begun here before: a record that says so is the word of the runtime alone.
+        OperationRowState::Started => {
+            row.may_repeat() && attempt_of(transaction, operation, row.attempt).await?.is_some()
+        }
         OperationRowState::Unknown | OperationRowState::Finished | OperationRowState::Withdrawn => false,
     };
     if !may_run {

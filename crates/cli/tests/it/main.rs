@@ -13,6 +13,7 @@ mod host_access;
 mod host_audit;
 mod host_children;
 mod host_tools;
+mod lying_runtime;
 mod management;
 mod mcp;
 mod mcp_server;

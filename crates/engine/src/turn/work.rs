@@ -298,6 +298,8 @@ impl<'a> Transition<'a> {
         let counted = self.core.usage.as_ref().map_or(0, |usage| usage.last.total_tokens);
         let items = self.core.history.items();
         let since = items.iter().rposition(|item| is_generated(item)).map_or(0, |at| at + 1);
-        counted + if counted > 0 { items[since..].iter().map(|item| estimate(item)).sum::<i64>() } else { 0 }
+        // A provider may count as it likes.
+        let estimated = if counted > 0 { items[since..].iter().map(|item| estimate(item)).sum() } else { 0 };
+        counted.saturating_add(estimated)
     }
 }

@@ -165,6 +165,18 @@ fn a_history_that_does_not_fit_is_counted_as_full() {
 }
 
 #[test]
+fn a_provider_may_count_what_it_likes() {
+    for (total, fills) in [(i64::MAX, true), (i64::MIN + 1_000, false), (-1, false)] {
+        let mut fixture = Fixture::new();
+        fixture.step.model.context_window = Some(10_000);
+        fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).model(completed(total)).take();
+        let outcome = ToolOutcome::text("planned");
+        fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
+        assert_eq!(fixture.take().iter().any(|line| line.contains("compaction")), fills, "{total}");
+    }
+}
+
+#[test]
 fn a_sum_that_is_larger_than_the_window_stays() {
     let mut fixture = Fixture::new();
     (fixture.step.model.context_window, fixture.step.model.auto_compact_token_limit) = (Some(10_000), None);

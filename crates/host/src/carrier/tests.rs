@@ -59,6 +59,31 @@ async fn events_that_came_together_go_on_together() {
     assert!(matches!(reading.end, Some(CarriedEnd::Failed(_))), "{:?}", reading.end);
 }
 
+/// A runtime that lies may name any thread, and each would have requests of its own.
+#[test]
+fn requests_under_way_are_bounded_whatever_threads_they_name() {
+    let of = |number: usize| ModelRequestParams {
+        thread_id: ThreadId::new(format!("t{number}")),
+        model_request_id: ModelRequestId::new(format!("m{number}")),
+        ..params()
+    };
+    let code = |open: &_, params: &_| no_room(open, params, CarrierLane::Turn).map(|error| error.code);
+    let mut open = BTreeMap::new();
+    for number in 0..MOST_OPEN {
+        let params = of(number);
+        assert_eq!(code(&open, &params), None, "{number}");
+        let (thread, (cancel, _)) = (params.thread_id, watch::channel(false));
+        open.insert(params.model_request_id, OpenStream { thread, lane: CarrierLane::Turn, cancel });
+    }
+    assert_eq!(code(&open, &of(MOST_OPEN)).as_deref(), Some("tooManyRequests"));
+    open.remove(&of(0).model_request_id);
+    assert_eq!(code(&open, &of(MOST_OPEN)), None);
+    let same_thread = ModelRequestParams { model_request_id: ModelRequestId::new("other"), ..of(1) };
+    assert_eq!(code(&open, &same_thread).as_deref(), Some("singleFlightViolation"));
+    let same_id = ModelRequestParams { thread_id: ThreadId::new("other"), ..of(1) };
+    assert_eq!(code(&open, &same_id).as_deref(), Some("singleFlightViolation"));
+}
+
 #[test]
 fn a_pause_has_a_code_that_runtimes_know() {
     let paused = model_error(&ModelFailure::new(FailureClass::Paused, "it paused"));

@@ -8,8 +8,8 @@ use protocol::{
     OperationDecision, OperationId, OperationResult, RequestMethod, ToolApprovalDecision,
     ToolRequestApproval, ToolRequestApprovalParams,
 };
-use serde_json::json;
 use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 use store::{OperationRow, OperationRowState, StoreError, TaskLease};
 use support::kill_point;
 use tokio::sync::{mpsc, watch};
@@ -55,7 +55,7 @@ impl TaskDriver {
             return None;
         }
         let row = self.row_of(operation, number).await?;
-        let params = self.params_of(number)?;
+        let params = self.params_of(number, &row)?;
         let settings = self.settings().await;
         match row.state {
             OperationRowState::Proposed if settings.asks_before(&params.tool) => {
@@ -93,7 +93,7 @@ impl TaskDriver {
             }
         };
         if decided.is_none() && row.state == OperationRowState::Proposed {
-            let tool = self.params_of(number)?.tool;
+            let tool = self.params_of(number, &row)?.tool;
             if self.settings().await.asks_before(&tool) {
                 // It was taken back. Whoever was to run the call has other tools now.
                 self.calls.remove(operation);
@@ -108,7 +108,7 @@ impl TaskDriver {
             }
             Some(OperationDecision::Reject { message, end_turn }) => {
                 self.calls.remove(operation);
-                let params = self.params_of(number)?;
+                let params = self.params_of(number, &row)?;
                 let text = message.unwrap_or_else(|| REFUSED.to_owned());
                 self.respond_call(number, vec![DynamicToolCallOutputContentItem::InputText { text }], false);
                 if end_turn && let Some(live) = &self.runtime {
@@ -126,7 +126,7 @@ impl TaskDriver {
                 | OperationDecision::Retry
                 | OperationDecision::Replace { .. },
             ) => {
-                let params = self.params_of(number)?;
+                let params = self.params_of(number, &row)?;
                 let settings = self.settings().await;
                 self.start_call(operation, number, params, &settings)
             }
@@ -150,10 +150,15 @@ impl TaskDriver {
         }
     }
 
-    fn params_of(&mut self, number: u64) -> Option<DynamicToolCallParams> {
+    /// The call that the runtime asks for, if it is the one that was recorded: people decide about the record.
+    fn params_of(&mut self, number: u64, row: &OperationRow) -> Option<DynamicToolCallParams> {
         let question = self.questions.get(&number)?;
-        match protocol::decode(question.params.get()) {
-            Ok(params) => Some(params),
+        match protocol::decode::<DynamicToolCallParams>(question.params.get()) {
+            Ok(params) if is_as_proposed(&params, row) => Some(params),
+            Ok(_) => {
+                self.refuse_call(number, "the call is not the one that its operation proposed");
+                None
+            }
             Err(error) => {
                 self.refuse_call(number, &error.to_string());
                 None
@@ -296,6 +301,13 @@ impl TaskDriver {
     pub(super) fn running_calls(&self) -> Vec<OperationId> {
         self.calls.keys().cloned().collect()
     }
+}
+
+fn is_as_proposed(params: &DynamicToolCallParams, row: &OperationRow) -> bool {
+    let proposed = |name: &str| row.proposal.get(name).unwrap_or(&Value::Null);
+    params.thread_id == row.thread
+        && proposed("tool").as_str() == Some(params.tool.as_str())
+        && *proposed("arguments") == params.arguments
 }
 
 /// One call, from the wait for a client to its result.

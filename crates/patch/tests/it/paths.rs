@@ -131,6 +131,7 @@ fn refused_cases() {
     let absolute = field.at("out/x").display().to_string();
     let long = "n".repeat(5_000);
     let deep = format!("{}x", "d/".repeat(2_500));
+    let nested = format!("{}x", "a/".repeat(2_000));
     let cases: Vec<(String, &str)> = vec![
         // Links as the file itself.
         (update("link_out"), "symbolic link"),
@@ -201,6 +202,7 @@ fn refused_cases() {
         (add("carriage\rreturn"), "control character"),
         (add(&long), "too long"),
         (add(&deep), "too long"),
+        (add(&nested), "too many folders"),
         (add("trailing/"), "names a directory"),
         (add("."), "names a directory"),
         (add(".."), "names a directory"),

@@ -4,7 +4,8 @@ mod checkout;
 mod env;
 mod pack;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ pub use env::{EnvValue, ResolvedEnv};
 pub use pack::{PreparedManifest, WorkspaceLimits};
 
 const MAX_SETUP: usize = 64;
+/// Of the path of an entry, in bytes: what Linux takes.
+const MAX_PATH: usize = 4_096;
+const MAX_FOLDERS: usize = 256;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -99,7 +103,7 @@ impl WorkspaceManifest {
     /// Everything that can be said without looking at a file or a repository.
     pub fn validate(&self) -> Result<(), PlacementError> {
         let mut files = Vec::new();
-        let mut paths = Vec::new();
+        let mut paths = BTreeSet::new();
         for (path, entry) in &self.entries {
             let field = || format!("manifest.entries[{path:?}]");
             let Some(parts) = relative_parts(path.as_bytes()) else {
@@ -109,6 +113,14 @@ impl WorkspaceManifest {
                 entry,
                 ManifestEntry::Dir { .. } | ManifestEntry::LocalDir { .. } | ManifestEntry::Git { .. }
             );
+            if path.len() > MAX_PATH || parts.len() > MAX_FOLDERS {
+                let problem =
+                    format!("a path may have {MAX_PATH} bytes and {MAX_FOLDERS} parts, and no more");
+                return Err(PlacementError::invalid(
+                    format!("manifest.entries[{:?}]", begin_of(path)),
+                    problem,
+                ));
+            }
             if parts.is_empty() && !is_folder {
                 return Err(PlacementError::invalid(field(), "the workspace itself is a folder"));
             }
@@ -116,13 +128,14 @@ impl WorkspaceManifest {
             if !is_folder {
                 files.push((parts.clone(), path));
             }
-            if paths.contains(&parts) {
+            if !paths.insert(parts) {
                 return Err(PlacementError::invalid(field(), "another entry has the same path"));
             }
-            paths.push(parts);
         }
         for (file, path) in &files {
-            if paths.iter().any(|other| other.len() > file.len() && other.starts_with(file)) {
+            // In their order, what lies beneath a path comes right after it.
+            let mut behind = paths.range((Bound::Excluded(file.clone()), Bound::Unbounded));
+            if behind.next().is_some_and(|other| other.starts_with(file)) {
                 let problem = "it is a file, and another entry lies beneath it";
                 return Err(PlacementError::invalid(format!("manifest.entries[{path:?}]"), problem));
             }
@@ -139,6 +152,11 @@ impl WorkspaceManifest {
             None => Ok(()),
         }
     }
+}
+
+/// Enough of a long path to know it by.
+fn begin_of(path: &str) -> &str {
+    &path[..path.floor_char_boundary(100)]
 }
 
 impl ManifestEntry {
@@ -200,6 +218,30 @@ mod tests {
             let error = WorkspaceManifest::from_json(&json).unwrap_err().to_string();
             assert!(error.contains(said), "{json}: {error}");
         }
+    }
+
+    #[test]
+    fn a_path_of_very_many_folders_is_refused_in_few_words() {
+        for path in [format!("a{}", "/b".repeat(100_000)), "c".repeat(5_000)] {
+            let json = json!({"entries": {path: {"type": "text", "text": ""}}});
+            let error = WorkspaceManifest::from_json(&json).unwrap_err().to_string();
+            assert!(error.contains("4096 bytes and 256 parts") && error.len() < 400, "{error}");
+        }
+    }
+
+    #[test]
+    fn very_many_entries_are_checked_at_once() {
+        let entries = |count: usize| -> serde_json::Map<String, serde_json::Value> {
+            let text = json!({"type": "text", "text": ""});
+            (0..count).map(|number| (format!("d/f{number}"), text.clone())).collect()
+        };
+        let mut json = json!({ "entries": entries(100_000) });
+        let began = std::time::Instant::now();
+        WorkspaceManifest::from_json(&json).unwrap();
+        json["entries"]["d/f7/below"] = json!({"type": "dir"});
+        let error = WorkspaceManifest::from_json(&json).unwrap_err().to_string();
+        assert!(error.contains("d/f7") && error.contains("lies beneath it"), "{error}");
+        assert!(began.elapsed().as_secs() < 20, "each pair was compared");
     }
 
     #[test]

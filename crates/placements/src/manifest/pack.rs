@@ -290,12 +290,18 @@ impl Packer {
         Ok(())
     }
 
-    /// The folder and those above it, each once.
+    /// The folder and those above it, each once, from the outermost on.
     fn folder(&mut self, path: &[u8]) -> Result<(), PlacementError> {
+        for end in memchr::memchr_iter(b'/', path).chain([path.len()]) {
+            self.one_folder(&path[..end])?;
+        }
+        Ok(())
+    }
+
+    fn one_folder(&mut self, path: &[u8]) -> Result<(), PlacementError> {
         if path.is_empty() || self.folders.contains(path) {
             return Ok(());
         }
-        self.parents(path)?;
         self.count(path, 0)?;
         let mode = self.modes.get(path).copied().unwrap_or(0o755);
         self.writer.folder(path, mode, SOME_TIME).map_err(PlacementError::io(shown(path)))?;

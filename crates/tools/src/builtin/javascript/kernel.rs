@@ -130,6 +130,13 @@ impl NodeKernel {
         self.process.exit().is_none()
     }
 
+    /// The provider fetches what an address leads to. Where a script has no network, an address would carry out whatever is
+    /// written into it.
+    pub(super) fn may_show(&self, image_url: &str) -> bool {
+        let has_network = self.confinement.as_ref().is_none_or(|confinement| confinement.network);
+        image_url.starts_with("data:") || (has_network && image_url.starts_with("https:"))
+    }
+
     pub(super) fn kill(&self) {
         self.process.kill();
     }

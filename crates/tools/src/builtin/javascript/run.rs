@@ -119,6 +119,9 @@ pub(super) fn body_of(mut parts: Vec<FunctionCallOutputContentItem>) -> Function
     }
 }
 
+/// Instead of an image that would have to be fetched.
+const NO_LINK: &str = "[an image was left out: without network, images are given as data URLs]\n";
+
 /// How to follow a script.
 pub(super) struct Follow<'a> {
     pub(super) cx: &'a ToolCx,
@@ -154,7 +157,10 @@ pub(super) async fn follow(kernel: &mut NodeKernel, follow: Follow<'_>) -> Follo
                 Some(Err(problem)) => return Followed::Lost(problem),
                 Some(Ok(message)) => match message {
                     KernelMessage::Text { text } => output.push_text(&text),
-                    KernelMessage::Image { url, detail } => output.push_image(url, detail.as_deref()),
+                    KernelMessage::Image { url, detail } if kernel.may_show(&url) => {
+                        output.push_image(url, detail.as_deref());
+                    }
+                    KernelMessage::Image { .. } => output.push_text(NO_LINK),
                     KernelMessage::Notify { text } => output.push_text(&text),
                     KernelMessage::Store { key, value } => store(cx, key, value),
                     KernelMessage::Yield => yields = true,
