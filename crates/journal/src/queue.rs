@@ -50,7 +50,7 @@ pub(crate) struct AppendQueue {
     end: Mark,
     durable: Mark,
     /// A failure that no caller waited for. The next append returns it, so that no gap goes unnoticed.
-    untold: Option<JournalError>,
+    unreported: Option<JournalError>,
     /// No append can succeed any more.
     broken: Option<JournalError>,
 }
@@ -80,7 +80,7 @@ impl AppendQueue {
             is_under_way: false,
             end: durable,
             durable,
-            untold: None,
+            unreported: None,
             broken: None,
         }
     }
@@ -95,7 +95,7 @@ impl AppendQueue {
 
     /// Adds a batch to the end.
     pub(crate) fn add(&mut self, batch: &RecordBatch, max_line: usize) -> Result<Appended, JournalError> {
-        if let Some(error) = self.untold.take() {
+        if let Some(error) = self.unreported.take() {
             return Err(error);
         }
         if let Some(error) = &self.broken {
@@ -157,7 +157,7 @@ impl AppendQueue {
             load.listeners.iter().filter(|(_, listener)| matches!(listener, DurableListener::Waits(_)));
         let told = waiting.next_back().map_or(self.durable.seq, |(appended, _)| appended.last);
         if told < self.end.seq {
-            self.untold = Some(error.clone());
+            self.unreported = Some(error.clone());
         }
         if !error.is_passing() {
             self.broken = Some(error.clone());
