@@ -9,7 +9,6 @@
 //! 0199c0de-0000-7000-8000-000000000000
 //! </rollout_ids>
 //! </oai-mem-citation>
-//!
 //! ```
 
 use protocol::{MemoryCitation, MemoryCitationEntry};

@@ -51,7 +51,7 @@ pub(crate) struct AppendQueue {
     end: Mark,
     durable: Mark,
     /// A failure that no caller waited for. The next append returns it, so that no gap goes unnoticed.
-    untold: Option<JournalError>,
+    unreported: Option<JournalError>,
     /// No append can succeed any more.
     broken: Option<JournalError>,
 }
@@ -81,7 +81,7 @@ impl AppendQueue {
             is_under_way: false,
             end: durable,
             durable,
-            untold: None,
+            unreported: None,
             broken: None,
         }
     }
@@ -96,7 +96,7 @@ impl AppendQueue {
 
     /// Adds a batch to the end.
     pub(crate) fn add(&mut self, batch: &RecordBatch, max_line: usize) -> Result<Appended, JournalError> {
-        if let Some(error) = self.untold.take() {
+        if let Some(error) = self.unreported.take() {
             return Err(error);
         }
         if let Some(error) = &self.broken {
@@ -158,7 +158,7 @@ impl AppendQueue {
             load.listeners.iter().filter(|(_, listener)| matches!(listener, DurableListener::Waits(_)));
         let told = waiting.next_back().map_or(self.durable.seq, |(appended, _)| appended.last);
         if told < self.end.seq {
-            self.untold = Some(error.clone());
+            self.unreported = Some(error.clone());
         }
         if !error.is_passing() {
             self.broken = Some(error.clone());

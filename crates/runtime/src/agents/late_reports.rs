@@ -58,14 +58,14 @@ impl AgentControl {
                 child.account = Some(account);
                 continue;
             };
-            let (heard, untold) = account.settle(&life);
+            let (known_end, ends) = account.settle(&life);
             if let Some(known) = known {
-                known.settle(&heard);
+                known.settle(&known_end);
             }
-            let tell =
+            let report =
                 |(turn, status): &ChildTurnEnd| subagent_notification(&child.id, Some(turn), &json!(status));
-            late.extend(untold.iter().map(tell));
-            child.heard = Some(heard);
+            late.extend(ends.iter().map(report));
+            child.heard = Some(known_end);
         }
         late
     }
@@ -77,19 +77,19 @@ impl AgentControl {
     }
 
     /// The reports for the parent of an agent that is opened again, from the agent's own record.
-    pub(crate) fn owed(&self, thread: &ThreadId, turns: &[Turn]) -> Option<OwedReports> {
+    pub(crate) fn pending_reports(&self, thread: &ThreadId, turns: &[Turn]) -> Option<PendingReports> {
         let account = self.state.agents.find(thread.as_str())?.account()?;
-        let (heard, untold) = account.settle(&ChildLife::of(turns));
-        Some(OwedReports { heard, untold })
+        let (known_end, ends) = account.settle(&ChildLife::of(turns));
+        Some(PendingReports { known: known_end, ends })
     }
 
     /// Sends the reports to the parent. A parent that was unloaded meanwhile reads them when it is opened.
-    pub(crate) fn pay(&self, thread: &ThreadId, owed: OwedReports) {
+    pub(crate) fn deliver_reports(&self, thread: &ThreadId, reports: PendingReports) {
         let Some(agent) = self.state.agents.find(thread.as_str()) else { return };
         let Some(parent) = self.state.loaded(&agent.family.parent) else { return };
-        agent.settle(&owed.heard);
+        agent.settle(&reports.known);
         tokio::spawn(async move {
-            for (turn, status) in owed.untold {
+            for (turn, status) in reports.ends {
                 let (id, turn_id, status) = (agent.id.clone(), Some(turn), Some(json!(status)));
                 let end = ChildEnd { id, turn_id, status, operation: None };
                 if let Err(error) = parent.handle.child_ended(end).await {
@@ -102,7 +102,7 @@ impl AgentControl {
 
 /// The reports about a child for its parent.
 #[derive(Debug)]
-pub(crate) struct OwedReports {
-    heard: ReportedEnd,
-    untold: Vec<ChildTurnEnd>,
+pub(crate) struct PendingReports {
+    known: ReportedEnd,
+    ends: Vec<ChildTurnEnd>,
 }

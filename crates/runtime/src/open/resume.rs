@@ -175,7 +175,7 @@ async fn load(
     let shows_pending = params.resume_turn || terms.shows_operations();
     let pending_operations = shows_pending.then(|| pending(&history));
     let unfinished = history.unfinished_turn.clone().filter(|_| params.resume_turn);
-    let (stood, owed) = (recorded_status(&history.turns), agents.owed(&id, &history.turns));
+    let (stood, reports) = (recorded_status(&history.turns), agents.pending_reports(&id, &history.turns));
     let turns = match params.exclude_turns {
         true => Vec::new(),
         false => going_on(std::mem::take(&mut history.turns), unfinished.as_ref()),
@@ -185,8 +185,8 @@ async fn load(
     let request =
         OpenRequest { record, recovered, agreed_rules: rules, turns, pending_operations, ..request };
     let opened = open(state, request).await?;
-    if let Some(owed) = owed {
-        agents.pay(&id, owed);
+    if let Some(reports) = reports {
+        agents.deliver_reports(&id, reports);
     }
     agents.recall(&id, stood, unfinished.is_some());
     agents.adopt(&id, opened.settings.tools.agents.max_threads, children);
