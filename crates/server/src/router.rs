@@ -52,7 +52,7 @@ pub(crate) struct RoutedCall<A> {
 pub(crate) type Run<A> = Box<dyn FnOnce(Arc<A>, Requester, ReplyTo) -> BoxFuture<'static, ()> + Send>;
 type NotificationTask<A> = Box<dyn FnOnce(Arc<A>, Requester) -> BoxFuture<'static, ()> + Send>;
 type Params<'a> = Option<&'a RawValue>;
-type Wrap<A> = fn(&'static str, Option<&str>, Box<RawValue>, Run<A>) -> Run<A>;
+type Wrap<A> = fn(&'static str, Option<&str>, &RawValue, Run<A>) -> Run<A>;
 type RouteFn<A> = Box<dyn Fn(Params<'_>, bool) -> Result<RoutedCall<A>, WireError> + Send + Sync>;
 type Ear<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Hearing<A>, WireError> + Send + Sync>;
 
@@ -205,7 +205,7 @@ impl<A: Send + Sync + 'static> Router<A> {
             let wrapped: RouteFn<A> = Box::new(move |params, is_experimental| {
                 let RoutedCall { order_key, family, run } = route(params, is_experimental)?;
                 let run = match params {
-                    Some(params) => wrap(name, order_key.as_deref(), params.to_owned(), run),
+                    Some(params) => wrap(name, order_key.as_deref(), params, run),
                     None => run,
                 };
                 Ok(RoutedCall { order_key, family, run })

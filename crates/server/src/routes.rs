@@ -41,7 +41,7 @@ pub fn routes() -> Router<App> {
 }
 
 /// Only a host has placements: what is meant for one is not done here instead.
-fn on_this_machine(method: &'static str, _: Option<&str>, params: Box<RawValue>, run: Run<App>) -> Run<App> {
+fn on_this_machine(method: &'static str, _: Option<&str>, params: &RawValue, run: Run<App>) -> Run<App> {
     if !names_placement(method, Some(params.get())) {
         return run;
     }

@@ -200,7 +200,7 @@ impl IncomingStream {
         self.answer();
     }
 
-    pub fn next(&mut self) -> Option<StreamNews> {
+    pub fn pop(&mut self) -> Option<StreamNews> {
         if let Some(event) = self.waiting.pop_front() {
             self.waiting_bytes = self.waiting_bytes.saturating_sub(cost_of(&event.raw));
             self.answer();
@@ -401,7 +401,7 @@ mod tests {
     }
 
     fn drained(stream: &mut IncomingStream) -> Vec<StreamNews> {
-        std::iter::from_fn(|| stream.next()).collect()
+        std::iter::from_fn(|| stream.pop()).collect()
     }
 
     #[test]
@@ -447,9 +447,9 @@ mod tests {
         let beyond = refused(&mut stream, 512, texts(1));
         assert!(matches!(beyond, ClientStreamError::CreditExceeded { next_seq: 512, .. }), "{beyond:?}");
         for _ in 0..383 {
-            assert!(stream.next().is_some() && third.try_recv().is_err());
+            assert!(stream.pop().is_some() && third.try_recv().is_err());
         }
-        assert!(stream.next().is_some());
+        assert!(stream.pop().is_some());
         assert_eq!(third.recv().expect("an answer").expect("taken").credit.events, 128);
         let large = refused(&mut stream, 512, texts(300));
         assert_eq!(large, ClientStreamError::BatchTooLarge { events: 300, window: 256 });
@@ -508,7 +508,7 @@ mod tests {
         let long = "x".repeat(900_000);
         let error = (0..).find_map(|seq| {
             let answer = send(&mut stream, seq, vec![delta(&long)]);
-            while stream.next().is_some_and(|news| matches!(news, StreamNews::Event(_))) {}
+            while stream.pop().is_some_and(|news| matches!(news, StreamNews::Event(_))) {}
             answer.recv().expect("an answer").err()
         });
         assert!(matches!(error, Some(ClientStreamError::BadEvent { seq: 74, .. })), "{error:?}");

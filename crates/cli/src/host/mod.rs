@@ -223,7 +223,7 @@ async fn serve(
         let (store, socket) = (chosen.shown(), socket.display());
         match args.service.logs_json() {
             true => {
-                tracing::info!(target: OPEN_TARGET, store, address = %format!("unix://{socket}"), "the server is open")
+                tracing::info!(target: OPEN_TARGET, store, address = %format!("unix://{socket}"), "the server is open");
             }
             false => eprintln!("oarlock host: tasks in {store}, clients at unix://{socket}"),
         }

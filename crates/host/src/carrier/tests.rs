@@ -72,7 +72,7 @@ fn requests_under_way_are_bounded_whatever_threads_they_name() {
     for number in 0..MOST_OPEN {
         let params = of(number);
         assert_eq!(code(&open, &params), None, "{number}");
-        let (thread, (cancel, _)) = (params.thread_id, watch::channel(false));
+        let (thread, (cancel, _)) = (params.thread_id, watch::channel(None));
         open.insert(params.model_request_id, OpenStream { thread, lane: CarrierLane::Turn, cancel });
     }
     assert_eq!(code(&open, &of(MOST_OPEN)).as_deref(), Some("tooManyRequests"));

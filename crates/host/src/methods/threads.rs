@@ -13,8 +13,8 @@ use protocol::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{
-    NewTask, OperationFilter, OperationRow, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, TaskState,
-    parse_task_cursor, task_cursor,
+    NewTask, OperationFilter, OperationRow, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow,
+    TaskState, parse_task_cursor, task_cursor,
 };
 use tokio::sync::oneshot;
 

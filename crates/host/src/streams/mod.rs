@@ -122,7 +122,7 @@ impl StreamReader {
     }
 
     pub(crate) fn try_next(&self) -> Option<StreamNews> {
-        self.stream.stream.lock().next()
+        self.stream.stream.lock().pop()
     }
 }
 

@@ -26,12 +26,13 @@ const WAITING_BYTES: usize = 1024 * 1024;
 pub(crate) fn placed(
     method: &'static str,
     _: Option<&str>,
-    params: Box<RawValue>,
+    params: &RawValue,
     run: Run<HostApp>,
 ) -> Run<HostApp> {
     if !names_placement(method, Some(params.get())) {
         return run;
     }
+    let params = params.to_owned();
     Box::new(move |app, caller, to| {
         Box::pin(async move {
             // The answer may be large, so it is not made before earlier ones were read.

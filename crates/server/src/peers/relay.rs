@@ -6,10 +6,10 @@ use std::time::Duration;
 use host::TaskError;
 use protocol::{
     ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, RequestMethod, ReviewStart, TaskDelete,
-    TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
-    ThreadDelete, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadId, ThreadMetadataUpdate,
-    ThreadPromptRead, ThreadResume, ThreadRollback, ThreadShellCommand, ThreadSuspend, TurnInterrupt,
-    TurnStart, TurnSteer, TurnSuspend,
+    TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete,
+    ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadId, ThreadMetadataUpdate, ThreadPromptRead,
+    ThreadResume, ThreadRollback, ThreadShellCommand, ThreadSuspend, TurnInterrupt, TurnStart, TurnSteer,
+    TurnSuspend,
 };
 use runtime::BoxFuture;
 use serde::Deserialize;
@@ -69,11 +69,11 @@ pub(super) struct RelayedCall {
 pub(crate) fn relaying(
     method: &'static str,
     thread: Option<&str>,
-    params: Box<RawValue>,
+    params: &RawValue,
     run: Run<HostApp>,
 ) -> Run<HostApp> {
     let Some(thread) = thread else { return run };
-    let call = RelayedCall { method, thread: ThreadId::new(thread), params, run };
+    let call = RelayedCall { method, thread: ThreadId::new(thread), params: params.to_owned(), run };
     Box::new(move |app, caller, to| relay(app, caller, to, call))
 }
 

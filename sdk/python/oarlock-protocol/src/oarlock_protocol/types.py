@@ -1278,7 +1278,7 @@ class NetworkPolicyAmendment(WireModel):
 ReviewDecisionName: TypeAlias = Open[Literal["approved", "approved_for_session", "denied", "abort"]]
 """`approved`: Do it this once.
 `approved_for_session`: Do it, and do not ask for the same again in this session.
-`denied`: Do not do it. The turn goes on.
+`denied`: Do not do it. The turn continues.
 `abort`: Do not do it, and interrupt the turn.
 """
 
@@ -1371,7 +1371,7 @@ AskForApprovalName: TypeAlias = Open[Literal["untrusted", "on-failure", "on-requ
 """`untrusted`: For every command that is not known to be safe.
 `on-failure`: When the sandbox stopped a command, to run it again without one.
 `on-request`: When the agent asks to leave the sandbox.
-`never`: Never. What would need an approval is refused.
+`never`: Never. Anything that needs approval is refused.
 """
 
 
@@ -1389,7 +1389,9 @@ class AskForApprovalGranularBody(WireModel):
 
 
 class AskForApprovalGranular(WireModel):
-    """As `on-request`, with each kind of question on or off. What is off is refused without asking."""
+    """Like `on-request`, with each kind of question enabled or disabled. Disabled kinds are refused without a
+    question.
+    """
 
     granular: AskForApprovalGranularBody
 
@@ -1613,9 +1615,9 @@ CodexErrorInfo: TypeAlias = Annotated[
 CollabAgentStatus: TypeAlias = Open[
     Literal["running", "completed", "errored", "pendingInit", "interrupted", "shutdown", "notFound"]
 ]
-"""How a child agent stands.
+"""The status of a child agent.
 `pendingInit`: Not started yet.
-`interrupted`: Its turn was stopped; it can go on.
+`interrupted`: Its turn was stopped; it can continue.
 `shutdown`: Closed.
 `notFound`: No agent has this id.
 """
@@ -1638,7 +1640,7 @@ CollabAgentTool: TypeAlias = Open[Literal["spawnAgent", "sendInput", "resumeAgen
 
 
 CollabAgentToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed"]]
-"""How the call stands."""
+"""The status of the call."""
 
 
 ModeKind: TypeAlias = Open[Literal["plan", "default"]]
@@ -1728,7 +1730,7 @@ CommandAction: TypeAlias = Annotated[
     CommandActionRead | CommandActionListFiles | CommandActionSearch | CommandActionUnknown | UnknownCommandAction,
     Tagged("type"),
 ]
-"""The apparent action of a command, derived from its words. For display."""
+"""The apparent action of a command, derived from its text. For display."""
 
 
 CommandExecOutputStream: TypeAlias = Open[Literal["stderr", "stdout"]]
@@ -1807,7 +1809,7 @@ class SandboxPolicyExternalSandbox(Variant):
 
     type: Literal["externalSandbox"] = "externalSandbox"
     network_access: NetworkAccess = "restricted"
-    """The network access told to the model; nothing is enforced."""
+    """The network access described to the model; not enforced."""
 
 
 class SandboxPolicyWorkspaceWrite(Variant):
@@ -1962,7 +1964,7 @@ CommandExecutionApprovalDecisionName: TypeAlias = Open[
 ]
 """`accept`: Run it this once.
 `acceptForSession`: Run it, and do not ask again in this session for the same command in the same place.
-`decline`: Do not run it. The turn goes on and the model is told.
+`decline`: Do not run it. The turn continues, and the model gets the decision.
 `cancel`: Do not run it, and interrupt the turn.
 `defer`: Not by this client and not now: the question stays open for others and for later.
 """
@@ -1981,7 +1983,7 @@ class CommandExecutionApprovalDecisionAcceptWithCommandOverride(WireModel):
 
 class CommandExecutionApprovalDecisionAcceptWithExecpolicyAmendmentBody(WireModel):
     execpolicy_amendment: Annotated[list[str], wire("execpolicy_amendment")]
-    """The leading words to allow, as in `proposedExecpolicyAmendment`."""
+    """The command prefix to allow, as in `proposedExecpolicyAmendment`."""
 
 
 class CommandExecutionApprovalDecisionAcceptWithExecpolicyAmendment(WireModel):
@@ -2099,7 +2101,7 @@ class CommandExecutionRequestApprovalParams(WireModel):
     skill_metadata: CommandExecutionRequestApprovalSkillMetadata | None = None
     """The skill the command comes from."""
     proposed_execpolicy_amendment: list[str] | None = None
-    """The leading words that `acceptWithExecpolicyAmendment` would allow."""
+    """The command prefix that `acceptWithExecpolicyAmendment` would allow."""
     proposed_network_policy_amendments: list[NetworkPolicyAmendment] | None = None
     """The rules `applyNetworkPolicyAmendment` may choose from."""
     available_decisions: list[CommandExecutionApprovalDecision] | None = None
@@ -2135,7 +2137,7 @@ CommandExecutionSource: TypeAlias = Open[Literal["agent", "userShell", "unifiedE
 
 
 CommandExecutionStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed", "declined"]]
-"""How a command stands.
+"""The status of a command.
 `declined`: Approval was refused, so it did not run.
 """
 
@@ -2233,13 +2235,13 @@ class ProfileV2(WireModel):
 
 
 class Config(WireModel):
-    """The effective configuration under the snake_case keys of the config file. A key nobody set is null."""
+    """The effective configuration under the snake_case keys of the config file. A key that is not set is null."""
 
     model: str | None = None
     review_model: Annotated[str | None, wire("review_model")] = None
     """The model for reviews."""
     model_context_window: Annotated[StrictInt | None, wire("model_context_window")] = None
-    """In tokens. Replaces what the catalogue says of the model."""
+    """In tokens. Overrides the model catalogue."""
     model_auto_compact_token_limit: Annotated[StrictInt | None, wire("model_auto_compact_token_limit")] = None
     """Tokens at which the history is compacted. At most 90 % of the context window, which is also the
     default.
@@ -2554,7 +2556,7 @@ class ContextCompactedNotification(WireModel):
 
 
 class ConversationGitInfo(WireModel):
-    """Where the git repository stood. Field names are snake_case."""
+    """The state of the git repository. Field names are snake_case."""
 
     sha: str | None = None
     branch: str | None = None
@@ -2764,7 +2766,7 @@ DelegationFeature: TypeAlias = Open[
 `operations`: Everything that waits or has an effect is recorded under a durable id.
 `subagents`: The host decides where child agents run.
 `toolSet`: The host chooses the tools and who approves their calls.
-`suspend`: A turn can be put away with `turn/suspend`.
+`suspend`: A turn can be suspended with `turn/suspend`.
 `commandUser`: Agreed by a runtime whose commands run as another user than itself, so that none can speak for it.
 """
 
@@ -2947,7 +2949,7 @@ ToolEffects: TypeAlias = Open[Literal["readonly", "idempotent", "once"]]
 
 
 class ToolSetTool(WireModel):
-    """A tool the host brings."""
+    """A tool that the host runs."""
 
     name: str
     """The same rules as for dynamic tools."""
@@ -2992,7 +2994,7 @@ class ToolSet(WireModel):
 
 
 class DelegationRequestParams(WireModel):
-    """Asks the host where a child agent is to run."""
+    """Asks the host where to run a child agent."""
 
     delegation_id: OperationId
     """The operation id of the call that spawns the child."""
@@ -3064,7 +3066,7 @@ class DelegationResultParams(WireModel):
     output: list[DynamicToolCallOutputContentItem]
     """Goes to the parent as the output of a tool, not to be trusted more than that."""
     final_message: str | None = None
-    """The child's last words, alone."""
+    """Only the child's last message."""
     usage: TokenUsageBreakdown | None = None
     """Tokens the child used."""
     child_ref: str | None = None
@@ -3113,8 +3115,8 @@ class DynamicToolCallResponse(WireModel):
 
 
 DynamicToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed"]]
-"""How the call stands.
-`failed`: The client said so, answered with an error or could not be understood.
+"""The status of the call.
+`failed`: The client reported a failure, responded with an error, or sent an invalid response.
 """
 
 
@@ -3133,7 +3135,7 @@ class DynamicToolSpec(WireModel):
     namespace: str | None = None
     """The tool belongs to this group and is called with it. Names are unique within a group."""
     namespace_description: str | None = None
-    """The purpose of the tools of the group. The first tool of a group that says so counts."""
+    """The purpose of the group. The first tool of a group with this field counts."""
 
 
 ToolOrigin: TypeAlias = Open[Literal["builtin", "dynamic", "mcp"]]
@@ -3225,7 +3227,7 @@ class EnvironmentSelection(WireModel):
 
 EnvironmentStatus: TypeAlias = Open[Literal["starting", "attached", "disconnected", "unknown"]]
 """Whether an environment can be used.
-`starting`: Not yet: the model may hear of it, but its tools are not offered.
+`starting`: Not yet: it may be mentioned to the model, but its tools are not offered.
 `attached`: It can.
 `disconnected`: No longer, or it could not be reached.
 `unknown`: No environment has this id.
@@ -3295,14 +3297,14 @@ ErrorDataCode: TypeAlias = Open[
         "decisionConflict",
     ]
 ]
-"""A word in `data.code` of an error. What is after `Do:` is for whoever gets it.
+"""A value of `data.code` in an error. The text after `Do:` is advice for the receiver.
 `stopping`: The server was asked to stop and begins nothing new. Do: connect again and ask again, when it is back or
 at
 another host.
 `forbidden`: The role of the connection does not allow it, or only this machine may say it. Do: use a token with the
 role
 that the message names.
-`notSupported`: A host does not carry the method out. Do: do it where the message says.
+`notSupported`: A host does not support the method. Do: follow the message.
 `unknownOperation`: No operation has this id. Do: list the operations.
 `alreadyDecided`: Somebody decided first; `decision` and `by` say how and who. Do: take that decision as it is.
 `digestMismatch`: The operation is not the one that was shown; or uploaded items are not those that were announced.
@@ -3316,28 +3318,29 @@ these.
 `placementFailed`: The place could not be made or reached. Do: read the message; `oarlock doctor --placement NAME`
 tries every
 step.
-`placementUnreachable`: The task runs where this host cannot reach; `site` says where. Do: ask a host there.
+`placementUnreachable`: This host cannot reach the task's placement, at `site`. Do: send the request to a host there.
 `sandboxUnavailable`: Commands could not be held in a sandbox in that place. Do: see the message; choose another
 place or another
 sandbox mode.
-`ownedElsewhere`: Another host has the task; `address` says which. Do: ask that one.
-`runtimeGone`: The runtime ended before it answered. Do: ask again; a turn that ran is brought back by itself.
+`ownedElsewhere`: Another host has the task, at `address`. Do: send the request there.
+`runtimeGone`: The runtime ended before it responded. Do: send the request again; a running turn is resumed
+automatically.
 `ownerLost`: Another host took the task over before this was answered. Do: ask again: it may have been carried out.
 `runtimeMismatch`: The runtime in the place is of another release than the host. Do: give the host the runtime of its
 own release.
 `tooManyOperations`: A task has more open operations than a host keeps. Do: decide some.
 `tooManyChildren`: A task has more children than a host keeps. Do: end some.
 `fenced`: A newer host has the thread; `hostEpoch` is its number. Do: stop: the thread is not yours any more.
-`ordinalConflict`: The record goes on elsewhere; `nextOrdinal` says where. Do: read the record again before you
-append.
+`ordinalConflict`: Another runtime has appended; the next ordinal is `nextOrdinal`. Do: read the record again before
+you append.
 `unknownThread`: The thread is not one of this task. Do: open it first.
 `recordTooLarge`: One record has more bytes than a host keeps. Do: split what it holds.
-`badRecord`: A record cannot be read; the message says which. Do: send it as the schema has it.
+`badRecord`: A record is invalid; the message says which. Do: send it according to the schema.
 `storeFailed`: The store did not take the record. Do: send it again: nothing was kept.
 `delegationUnsupported`: A feature was used that was not agreed on in `initialize`. Do: ask for it there, or do
 without.
 `unknownRequest`: No model request has this id. Do: drop the stream.
-`staleRequest`: The model request is over. Do: drop the stream.
+`staleRequest`: The model request has ended. Do: drop the stream.
 `notTheHost`: Another connection is the host of the thread. Do: resume the thread to become its host.
 `carrierTaken`: Another connection carries the model requests of the task. Do: wait until that one is gone, or open
 the task
@@ -3345,13 +3348,13 @@ without `delegation`.
 `hostGone`: The host of the thread is away. Do: wait for it, or resume the thread as its host.
 `sequenceGap`: Events are missing; `expected` is the next number. Do: send them again from there.
 `streamClosed`: The stream has ended; `nextSeq` says after what. Do: send no more of it.
-`eventMismatch`: An event that was sent again is not the same; `seq` says which. Do: abort the stream.
-`badEvent`: An event cannot be read; `seq` says which. Do: abort the stream.
+`eventMismatch`: A repeated event differs from the first one; `seq` says which. Do: abort the stream.
+`badEvent`: An event is invalid; `seq` says which. Do: abort the stream.
 `creditExceeded`: More events than there was credit for. Do: wait for the credit of the next answer and send them
 again.
 `batchTooLarge`: More events at once than `windowEvents`. Do: send smaller batches.
 `schemaTooNew`: The history was written by a newer release. Do: use a runtime of that release.
-`invalidHistory`: The history cannot be one; the message says where. Do: send the whole record, in order.
+`invalidHistory`: The history is inconsistent; the message says where. Do: send the whole record, in order.
 `orphanOutput`: The history has an output without its call. Do: send the whole record, in order.
 `missingPart`: A part of an upload is not there. Do: upload it, and ask again.
 `invalidToolSet`: The set of tools contradicts itself; `field` says where. Do: correct it.
@@ -3549,7 +3552,7 @@ class FeedbackUploadParams(WireModel):
     classification: str
     """The kind of feedback."""
     reason: str | None = None
-    """The user's words."""
+    """The user's text."""
     thread_id: ThreadId | None = None
     """The thread it is about."""
     include_logs: StrictBool
@@ -3567,7 +3570,7 @@ class FeedbackUploadResponse(WireModel):
 FileChangeApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel", "defer"]]
 """`accept`: Apply it.
 `acceptForSession`: Apply it, and do not ask again in this session for patches of the same files.
-`decline`: Do not apply it. The turn goes on and the model is told.
+`decline`: Do not apply it. The turn continues, and the model gets the decision.
 `cancel`: Do not apply it, and interrupt the turn.
 `defer`: Not by this client and not now: the question stays open for others and for later.
 """
@@ -3830,7 +3833,7 @@ class FsWriteFileResponse(WireModel):
 
 
 ImageDetail: TypeAlias = Open[Literal["auto", "low", "high", "original"]]
-"""How closely the model looks at an image."""
+"""The level of detail of an image for the model."""
 
 
 class FunctionCallOutputContentItemInputText(Variant):
@@ -3988,7 +3991,7 @@ class GetAuthStatusParams(WireModel):
 
 
 class GetAuthStatusResponse(WireModel):
-    """The first two fields are null when nobody is logged in or the provider needs no OpenAI login."""
+    """The first two fields are null without a login, or if the provider needs no OpenAI login."""
 
     auth_method: AuthMode | None = None
     auth_token: str | None = None
@@ -4046,7 +4049,7 @@ class GitDiffToRemoteResponse(WireModel):
 
 
 class GitInfo(WireModel):
-    """Where the git repository stood. Null where unknown."""
+    """The state of the git repository. Null where unknown."""
 
     sha: str | None = None
     """The commit checked out."""
@@ -4096,7 +4099,7 @@ HookEventName: TypeAlias = Open[Literal["preToolUse", "postToolUse", "sessionSta
 `postToolUse`: After a command; it may replace the output the model gets.
 `sessionStart`: In the first turn after a thread was started or resumed.
 `userPromptSubmit`: Before a prompt is recorded; it may drop it.
-`stop`: Before a turn ends; it may make the agent go on.
+`stop`: Before a turn ends; it may make the agent continue.
 """
 
 
@@ -4113,8 +4116,8 @@ HookScope: TypeAlias = Open[Literal["thread", "turn"]]
 
 
 HookRunStatus: TypeAlias = Open[Literal["running", "completed", "failed", "blocked", "stopped"]]
-"""How a run stands.
-`failed`: It went wrong. The turn goes on as if it had not run.
+"""The status of a run.
+`failed`: It failed. The turn continues as if it had not run.
 `blocked`: It blocked what it was asked about.
 `stopped`: It ended the turn.
 """
@@ -4384,13 +4387,13 @@ class MemoryCitation(WireModel):
 
 
 PatchApplyStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed", "declined"]]
-"""How a patch stands.
+"""The status of a patch.
 `declined`: Approval was refused, so nothing was changed.
 """
 
 
 McpToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed"]]
-"""How the call stands."""
+"""The status of the call."""
 
 
 class McpToolCallResult(WireModel):
@@ -4526,7 +4529,7 @@ class ThreadItemFileChange(Variant):
     """Sorted by path."""
     status: PatchApplyStatus
     reason: str | None = None
-    """Why it was refused, or was not applied, in the words that the model reads."""
+    """Why it was refused, or was not applied, as the model gets it."""
 
 
 class ThreadItemMcpToolCall(Variant):
@@ -4593,7 +4596,7 @@ class ThreadItemWebSearch(Variant):
     id: ItemId
     query: str
     action: WebSearchAction | None = None
-    """Null until the model tells."""
+    """Null until it is known."""
 
 
 class ThreadItemImageView(Variant):
@@ -4610,7 +4613,7 @@ class ThreadItemImageGeneration(Variant):
     type: Literal["imageGeneration"] = "imageGeneration"
     id: ItemId
     status: str
-    """In the provider's words."""
+    """In the provider's terms."""
     revised_prompt: str | None = None
     """The prompt the provider used instead of the model's."""
     result: str
@@ -4625,7 +4628,7 @@ class ThreadItemFunctionCallOutput(Variant):
     type: Literal["functionCallOutput"] = "functionCallOutput"
     id: ItemId
     name: str
-    """The tool that brought it."""
+    """The tool that delivered it."""
     namespace: str | None = None
     output: FunctionCallOutputBody
 
@@ -4636,7 +4639,7 @@ class ThreadItemEnteredReviewMode(Variant):
     type: Literal["enteredReviewMode"] = "enteredReviewMode"
     id: ItemId
     review: str
-    """The target of the review, in a few words."""
+    """A short description of the target."""
 
 
 class ThreadItemExitedReviewMode(Variant):
@@ -4727,7 +4730,7 @@ class ItemGuardianApprovalReviewStartedNotification(WireModel):
 
 
 class ItemStartedNotification(WireModel):
-    """Sent when an item begins. What follows refers to it by its id."""
+    """Sent when an item begins. Later notifications refer to it by its id."""
 
     item: ThreadItem
     """The item as far as it is known."""
@@ -4794,7 +4797,7 @@ JSONRPCMessage: TypeAlias = Annotated[
 
 
 TurnStatus: TypeAlias = Open[Literal["completed", "failed", "inProgress", "interrupted"]]
-"""How a turn stands.
+"""The status of a turn.
 `interrupted`: Stopped by a client, or cut off by the end of the server.
 """
 
@@ -4833,7 +4836,7 @@ class Tool(WireModel):
 
 
 class Resource(WireModel):
-    """Something an MCP server lets clients read, in its own words."""
+    """A resource that an MCP server lets clients read, in the form of MCP."""
 
     annotations: Any = None
     description: str | None = None
@@ -4848,7 +4851,7 @@ class Resource(WireModel):
 
 
 class ResourceTemplate(WireModel):
-    """A family of resources, in the MCP server's own words."""
+    """A template for resources, in the form of MCP."""
 
     annotations: Any = None
     uri_template: str
@@ -4862,7 +4865,7 @@ class ResourceTemplate(WireModel):
 McpAuthStatus: TypeAlias = Open[Literal["unsupported", "notLoggedIn", "bearerToken", "oAuth"]]
 """How the connection to an MCP server is authenticated.
 `unsupported`: There is nothing to log in to, as with a server started as a command.
-`notLoggedIn`: The server offers OAuth; nobody has logged in.
+`notLoggedIn`: The server offers OAuth; there is no login yet.
 `bearerToken`: With a token or header from the configuration.
 `oAuth`: With stored OAuth tokens.
 """
@@ -4908,7 +4911,7 @@ LocalShellAction: TypeAlias = Annotated[LocalShellActionExec | UnknownLocalShell
 
 
 LocalShellStatus: TypeAlias = Open[Literal["completed", "in_progress", "incomplete"]]
-"""How a local shell call stands."""
+"""The status of a local shell call."""
 
 
 class LoginAccountParamsApiKey(Variant):
@@ -4956,7 +4959,7 @@ LoginAccountParams: TypeAlias = Annotated[
     | UnknownLoginAccountParams,
     Tagged("type"),
 ]
-"""Starts a login in one of these ways. `account/login/completed` tells how it ended."""
+"""Starts a login in one of these ways. `account/login/completed` reports the result."""
 
 
 class LoginAccountResponseApiKey(Variant):
@@ -5000,7 +5003,7 @@ LoginAccountResponse: TypeAlias = Annotated[
     | UnknownLoginAccountResponse,
     Tagged("type"),
 ]
-"""Data with which the client goes on with the login. `type` is the one asked for."""
+"""Data for the client to continue the login. `type` is the requested one."""
 
 
 class LogoutAccountResponse(WireModel):
@@ -5565,7 +5568,7 @@ ModelRerouteReason: TypeAlias = Open[Literal["highRiskCyberActivity"]]
 
 
 class ModelReroutedNotification(WireModel):
-    """Sent when the provider answers with another model than asked for, at most once a turn. The turn goes on."""
+    """Sent when another model than the requested one answers, at most once a turn. The turn continues."""
 
     thread_id: ThreadId
     turn_id: TurnId
@@ -5659,7 +5662,7 @@ class OperationDecisionApprove(Variant):
     scope: DecisionScope | None = None
     """`call` when unset."""
     execpolicy_amendment: list[str] | None = None
-    """Also save a rule that allows commands with these leading words, as the question offered it."""
+    """Also save a rule that allows commands with this prefix, as the question offered it."""
 
 
 class OperationDecisionReject(Variant):
@@ -6049,7 +6052,7 @@ class PlacementSnapshotResponse(WireModel):
 
 
 class PlacementStatusChangedNotification(WireModel):
-    """A placement was made, lost, suspended or woken."""
+    """A placement was created, lost, suspended or resumed."""
 
     placement: PlacementInfo
 
@@ -6171,7 +6174,7 @@ class PluginDetail(WireModel):
     """Named `<plugin>:<skill>`."""
     apps: list[AppSummary]
     mcp_servers: list[str]
-    """Names of the MCP servers it brings."""
+    """Names of its MCP servers."""
 
 
 class PluginInstallParams(WireModel):
@@ -6706,7 +6709,7 @@ class Turn(WireModel):
 
 class ReviewStartResponse(WireModel):
     turn: Turn
-    """Holds one user message that says what is reviewed."""
+    """Contains one user message that describes the subject of the review."""
     review_thread_id: ThreadId
     """The thread itself, or the new one of a detached review."""
 
@@ -6749,10 +6752,10 @@ class ThreadTokenUsage(WireModel):
 
 
 ThreadGoalStatus: TypeAlias = Open[Literal["active", "paused", "blocked", "usageLimited", "budgetLimited", "complete"]]
-"""How the goal stands.
+"""The status of the goal.
 `active`: It is being worked on.
 `paused`: It was put aside.
-`blocked`: The agent cannot go on without help.
+`blocked`: The agent cannot continue without help.
 `usageLimited`: The account's usage limit stopped it.
 `budgetLimited`: `tokenBudget` is spent.
 `complete`: It is reached.
@@ -6764,7 +6767,7 @@ class ThreadGoal(WireModel):
 
     thread_id: ThreadId
     objective: str
-    """The aim, in words for the agent."""
+    """The objective, as a text for the agent."""
     status: ThreadGoalStatus
     token_budget: StrictInt | None = None
     """Null for no limit."""
@@ -6792,7 +6795,7 @@ class RolloutItemSessionMeta(Variant):
 
     kind: Literal["sessionMeta"] = "sessionMeta"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     meta: SessionMeta
@@ -6803,7 +6806,7 @@ class RolloutItemTurnContext(Variant):
 
     kind: Literal["turnContext"] = "turnContext"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6813,7 +6816,7 @@ class RolloutItemTurnContext(Variant):
 class RolloutItemTurnStarted(Variant):
     kind: Literal["turnStarted"] = "turnStarted"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6826,7 +6829,7 @@ class RolloutItemResponseItem(Variant):
 
     kind: Literal["responseItem"] = "responseItem"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId | None = None
@@ -6839,7 +6842,7 @@ class RolloutItemThreadItem(Variant):
 
     kind: Literal["threadItem"] = "threadItem"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6851,7 +6854,7 @@ class RolloutItemCompacted(Variant):
 
     kind: Literal["compacted"] = "compacted"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6864,7 +6867,7 @@ class RolloutItemTokenUsage(Variant):
 
     kind: Literal["tokenUsage"] = "tokenUsage"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6872,11 +6875,11 @@ class RolloutItemTokenUsage(Variant):
 
 
 class RolloutItemMetadata(Variant):
-    """A change of what is known about the thread, not of what was said in it."""
+    """A change of the thread's metadata, not of its conversation."""
 
     kind: Literal["metadata"] = "metadata"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     change: ThreadMetadataChange
@@ -6887,7 +6890,7 @@ class RolloutItemRolledBack(Variant):
 
     kind: Literal["rolledBack"] = "rolledBack"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     num_turns: StrictInt
@@ -6896,7 +6899,7 @@ class RolloutItemRolledBack(Variant):
 class RolloutItemTurnEnded(Variant):
     kind: Literal["turnEnded"] = "turnEnded"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     turn_id: TurnId
@@ -6912,7 +6915,7 @@ class RolloutItemOperationProposed(Variant):
 
     state: Literal["proposed"] = "proposed"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -6940,7 +6943,7 @@ class RolloutItemOperationProposed(Variant):
     session_keys: list[str] | None = None
     """Approved for the session, the operation is one with all others that have these keys only."""
     changes: list[FileUpdateChange] | None = None
-    """The changes of a patch, for whoever decides with no runtime alive. Unset beyond 1 MiB, and without a host."""
+    """The changes of a patch, for deciding it while no runtime is running. Unset beyond 1 MiB, and without a host."""
     created_at_ms: StrictInt
     """Unix milliseconds."""
 
@@ -6950,7 +6953,7 @@ class RolloutItemOperationDecided(Variant):
 
     state: Literal["decided"] = "decided"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -6973,7 +6976,7 @@ class RolloutItemOperationStarted(Variant):
 
     state: Literal["started"] = "started"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -6991,7 +6994,7 @@ class RolloutItemOperationFinished(Variant):
 
     state: Literal["finished"] = "finished"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -7008,7 +7011,7 @@ class RolloutItemOperationUnknown(Variant):
 
     state: Literal["unknown"] = "unknown"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -7022,7 +7025,7 @@ class RolloutItemOperationWithdrawn(Variant):
 
     state: Literal["withdrawn"] = "withdrawn"
     ordinal: StrictInt
-    """Its position in the record. Given once and for good."""
+    """Its position in the record. Never changes."""
     schema_: StrictInt = 1
     """Format of this kind of record. A reader refuses one newer than it knows."""
     kind: Literal["operation"] = "operation"
@@ -7093,7 +7096,7 @@ class RolloutAppendParams(WireModel):
     """Ordinal of the first item. Must be the store's next, or the append is refused with `ordinalConflict`."""
     items: list[RolloutItem]
     barrier: RolloutBarrier | None = None
-    """Set when the runtime waits for this append before it goes on."""
+    """Set when the runtime waits for this append before it continues."""
 
 
 class RolloutAppendResponse(WireModel):
@@ -7178,7 +7181,7 @@ class ServerRequestResolvedNotification(WireModel):
     request_id: RequestId
     """The `id` of the server's request."""
     reason: str | None = None
-    """`suspended` when the turn was put away with the request still open."""
+    """`suspended` when the turn was suspended with the request still open."""
 
 
 class ServerStatusResponse(WireModel):
@@ -7276,7 +7279,7 @@ class SkillsConfigWriteParams(WireModel):
 
 class SkillsConfigWriteResponse(WireModel):
     effective_enabled: StrictBool
-    """How the skill stands after the write."""
+    """Whether the skill is enabled after the write."""
 
 
 class SkillsListEntry(WireModel):
@@ -7289,12 +7292,12 @@ class SkillsListEntry(WireModel):
 
 
 class SkillsListExtraRootsForCwd(WireModel):
-    """More folders to look in for the sake of one working directory."""
+    """More folders to search for one working directory."""
 
     cwd: str
     """One of `cwds`; otherwise this entry is ignored."""
     extra_user_roots: list[str]
-    """Absolute paths. What is found there has the scope `user`."""
+    """Absolute paths. Skills found there have the scope `user`."""
 
 
 class SkillsListParams(WireModel):
@@ -7357,7 +7360,7 @@ class Task(WireModel):
     agent: str | None = None
     """The name of the agent: the `threadSource` that the task was started with, or the nickname of a child."""
     agent_digest: str | None = None
-    """The definition of the agent, as whoever opened the task last named it."""
+    """The definition of the agent, as named when the task was last opened."""
     is_archived: StrictBool
     epoch: StrictInt
     """The host's lease: greater after each restart of the host."""
@@ -7422,7 +7425,7 @@ class TaskReadResponse(WireModel):
 
 
 class TaskResumeParams(WireModel):
-    """Starts a runtime for a task; an unfinished turn goes on."""
+    """Starts a runtime for a task; an unfinished turn continues."""
 
     thread_id: ThreadId
 
@@ -7502,7 +7505,7 @@ ThreadStatus: TypeAlias = Annotated[
     ThreadStatusNotLoaded | ThreadStatusIdle | ThreadStatusSystemError | ThreadStatusActive | UnknownThreadStatus,
     Tagged("type"),
 ]
-"""How a thread stands."""
+"""The status of a thread."""
 
 
 class Thread(WireModel):
@@ -7738,13 +7741,13 @@ class ThreadForkResponse(WireModel):
     """
     rollout_ownership: RolloutOwnership | None = None
     fidelity: HistoryFidelity | None = None
-    """Set when the request brought a history."""
+    """Set when the request contained a history."""
     rebuilt: list[str] | None = None
     """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
-    """Digest of the history the request brought, which is not sent back."""
+    """Digest of the history in the request, which is not sent back."""
     effective_tools: list[EffectiveTool] | None = None
     """The tools the model is offered."""
     tool_set_digest: str | None = None
@@ -8031,7 +8034,7 @@ class ThreadRealtimeAppendTextResponse(WireModel):
 
 
 class ThreadRealtimeClosedNotification(WireModel):
-    """Sent when the conversation is over."""
+    """Sent when the conversation has ended."""
 
     thread_id: ThreadId
     reason: str | None = None
@@ -8154,7 +8157,7 @@ class ThreadResumeParams(WireModel):
     """Adds to the built-in instructions."""
     personality: Personality | None = None
     persist_extended_history: StrictBool = False
-    """Record tool items too from now on. What was not recorded before stays missing."""
+    """Record tool items too from now on. Earlier ones stay missing."""
     delegation: ThreadDelegation | None = None
     rollout_ownership: RolloutOwnership | None = None
     """`server` when unset."""
@@ -8196,7 +8199,7 @@ class ThreadResumeParams(WireModel):
 
 
 class ThreadResumeResponse(WireModel):
-    """The thread with its turns and the settings it goes on with."""
+    """The thread with its turns and settings."""
 
     thread: Thread
     """Also sent as `thread/started`, except by `thread/resume`."""
@@ -8217,13 +8220,13 @@ class ThreadResumeResponse(WireModel):
     """
     rollout_ownership: RolloutOwnership | None = None
     fidelity: HistoryFidelity | None = None
-    """Set when the request brought a history."""
+    """Set when the request contained a history."""
     rebuilt: list[str] | None = None
     """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
-    """Digest of the history the request brought, which is not sent back."""
+    """Digest of the history in the request, which is not sent back."""
     effective_tools: list[EffectiveTool] | None = None
     """The tools the model is offered."""
     tool_set_digest: str | None = None
@@ -8398,13 +8401,13 @@ class ThreadStartResponse(WireModel):
     """
     rollout_ownership: RolloutOwnership | None = None
     fidelity: HistoryFidelity | None = None
-    """Set when the request brought a history."""
+    """Set when the request contained a history."""
     rebuilt: list[str] | None = None
     """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
-    """Digest of the history the request brought, which is not sent back."""
+    """Digest of the history in the request, which is not sent back."""
     effective_tools: list[EffectiveTool] | None = None
     """The tools the model is offered."""
     tool_set_digest: str | None = None
@@ -8518,7 +8521,7 @@ class ThreadUnsubscribeResponse(WireModel):
 ToolApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel", "defer"]]
 """`accept`: Make it this once.
 `acceptForSession`: Make it, and do not ask again in this session for the same call.
-`decline`: Do not make it. The turn goes on and the model is told.
+`decline`: Do not make it. The turn continues, and the model gets the decision.
 `cancel`: Do not make it, and interrupt the turn.
 `defer`: Not by this client and not now: the question stays open for others and for later.
 """
@@ -8590,7 +8593,7 @@ class ToolRequestUserInputAnswer(WireModel):
     """The answer to one question."""
 
     answers: list[str]
-    """Labels that were chosen, or words of the user's own."""
+    """The chosen labels, or the user's own text."""
 
 
 class ToolRequestUserInputOption(WireModel):
@@ -8802,7 +8805,7 @@ class TurnSuspendResponse(WireModel):
 
 
 class TurnSuspendedNotification(WireModel):
-    """Sent when a turn was put away."""
+    """Sent when a turn was suspended."""
 
     thread_id: ThreadId
     turn_id: TurnId
@@ -8863,7 +8866,7 @@ class WindowsSandboxSetupCompletedNotification(WireModel):
 
 
 class WindowsSandboxSetupStartParams(WireModel):
-    """Sets up the Windows sandbox. `windowsSandbox/setupCompleted` tells how it went."""
+    """Sets up the Windows sandbox. `windowsSandbox/setupCompleted` reports the result."""
 
     mode: WindowsSandboxSetupMode
     cwd: AbsolutePathBuf | None = None
