@@ -26,7 +26,6 @@ use traces::{Span, TraceContext};
 
 use self::client::ClientSource;
 use crate::append::MAX_CHILDREN;
-use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
 use crate::messages::TaskCommand;
 use crate::options::CarriedProvider;
@@ -34,6 +33,7 @@ use crate::seen_limits::SeenLimits;
 use crate::settings::TaskSettings;
 use crate::shared::HostShared;
 use crate::streams::CarrierLane;
+use host_limits::RateWindow;
 use task::{EventKind, Generation, StreamAbort, StreamBreak, StreamNews};
 
 /// Events of a stream that the runtime has not taken, in bytes. More are not read from the provider.

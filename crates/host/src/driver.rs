@@ -27,7 +27,6 @@ use crate::clients::ClientReply;
 use crate::counters::count;
 use crate::error::TaskError;
 use crate::lease::{LeaseState, LeaseTerm};
-use crate::limits::MAX_OPEN_OPERATIONS;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
     LinkQuestion, LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TaskPass, TaskView, TurnReply,
@@ -36,7 +35,8 @@ use crate::open_runtime::{OpenOrder, open, stored_answer};
 use crate::operations::shown_operation;
 use crate::settings::{TaskSettings, shown_to_clients, without_terms};
 use crate::shared::HostShared;
-use crate::slots::SlotClaim;
+use host_limits::MAX_OPEN_OPERATIONS;
+use host_limits::SlotClaim;
 use task::questions::{self, is_elicitation};
 use task::{Generation, TaskEffect, TaskInput, TaskMachine};
 

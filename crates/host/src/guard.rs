@@ -7,9 +7,9 @@ use protocol::DelegationHeartbeatNotification;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use crate::launcher::RuntimeEnd;
 use crate::lease::{LeaseState, LeaseTerm};
 use crate::link::RuntimeLink;
+use runtime_link::RuntimeEnd;
 
 /// How long a runtime may take to stop after the end of its input.
 const END_WITHIN: Duration = Duration::from_secs(5);

@@ -13,7 +13,7 @@ use traces::{Span, TraceContext};
 
 use crate::guard::RuntimeGuard;
 use crate::link::{OrderedAnswer, RuntimeLink};
-use crate::slots::RuntimeSlot;
+use host_limits::RuntimeSlot;
 use task::{Generation, TaskInput};
 
 /// A request of the runtime that somebody has to answer.

@@ -21,9 +21,7 @@ use crate::append::TaskThreads;
 use crate::carrier::ModelCarrier;
 use crate::guard::{RuntimeGuard, beat};
 use crate::handshake::{coded_failure, greet, mismatch};
-use crate::launcher::RuntimeProcess;
 use crate::lease::LeaseTerm;
-use crate::limits::AppendLimiter;
 use crate::link::RuntimeLink;
 use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TurnPlace};
 use crate::operations::operation_over;
@@ -32,6 +30,8 @@ use crate::pump::RuntimePump;
 use crate::seen_limits::SeenLimits;
 use crate::settings::TaskSettings;
 use crate::shared::HostShared;
+use host_limits::AppendLimiter;
+use runtime_link::RuntimeProcess;
 use task::{Generation, TaskInput};
 
 use self::task_records::{TaskThread, agents_to_open};

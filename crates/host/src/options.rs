@@ -9,10 +9,10 @@ use protocol::{DelegatedProvider, ModelCapabilities};
 use support::Clock;
 use traces::Tracer;
 
-use crate::launcher::RuntimeLauncher;
 use crate::lease::ReplicaOptions;
-use crate::limits::HostLimits;
 use crate::placing::PlaceOptions;
+use host_limits::HostLimits;
+use runtime_link::RuntimeLauncher;
 use task::TaskTimes;
 
 /// The id under which runtimes know the host's provider. Not one of the built-in providers.

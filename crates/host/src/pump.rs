@@ -23,11 +23,11 @@ use crate::append::{AppendRefusal, AppendRequest, TaskThreads, append};
 use crate::carrier::ModelCarrier;
 use crate::counters::count;
 use crate::error::TaskError;
-use crate::limits::{AppendLimiter, MAX_OPEN_OPERATIONS};
 use crate::link::RuntimeLink;
 use crate::messages::{LinkQuestion, TaskCommand};
 use crate::seen_limits::{SeenLimits, USAGE};
 use crate::shared::HostShared;
+use host_limits::{AppendLimiter, MAX_OPEN_OPERATIONS};
 use task::questions::{QuestionHead, is_question};
 use task::{Generation, RecordFact, TaskInput};
 

@@ -17,8 +17,8 @@ use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
 use crate::placing::HostPlaces;
-use crate::slots::RuntimeSlots;
 use crate::streams::ClientStreams;
+use host_limits::RuntimeSlots;
 
 /// State that all tasks share.
 #[derive(Debug)]

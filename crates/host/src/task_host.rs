@@ -21,7 +21,7 @@ use crate::open_runtime::{open_operations, recorded_threads};
 use crate::options::HostOptions;
 use crate::placing::HostPlaces;
 use crate::shared::HostShared;
-use crate::slots::RuntimeSlots;
+use host_limits::RuntimeSlots;
 use task::{TaskInput, TaskMachine, TaskSeed};
 
 /// Commands that wait for a task.

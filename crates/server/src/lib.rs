@@ -1,14 +1,11 @@
-//! Owns the app-server and the face of the host: transports, connections, subscriptions, routes and one handler per method. Must not know how
+//! Owns the app-server and the face of the host: connections, subscriptions, routes and one handler per method. Must not know how
 //! turns work.
 
 mod app;
 mod application;
-#[doc(hidden)]
-pub mod fuzzing;
 mod handlers;
 mod handshake;
 mod host_face;
-mod http_pages;
 mod hub;
 mod lanes;
 mod listener;
@@ -20,11 +17,9 @@ mod roles;
 mod router;
 mod routes;
 mod serve;
-mod serve_error;
 mod server;
 mod session;
 mod signals;
-mod transport;
 mod user_agent;
 mod websocket;
 mod wire_error;
@@ -42,10 +37,12 @@ pub use roles::ClientRole;
 pub use router::Router;
 pub use routes::routes;
 pub use serve::{ExitReason, Pipes, open_listener, serve, serve_listener, serve_pipes};
-pub use serve_error::ServeError;
 pub use signals::StopSignals;
+#[doc(hidden)]
+pub use transport::fuzzing;
 pub use transport::{
-    AuthError, AuthFlags, Listen, ListenError, Newcomer, Newcomers, TokenHolder, WsAuth, WsAuthMode,
+    AuthError, AuthFlags, Listen, ListenError, Newcomer, Newcomers, ServeError, TokenHolder, WsAuth,
+    WsAuthMode,
 };
 pub use user_agent::PROTOCOL_LEVEL;
 pub use wire_error::WireError;

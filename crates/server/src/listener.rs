@@ -15,10 +15,10 @@ use tokio::time::Instant;
 
 use crate::application::ServerApplication;
 use crate::hub::WhenFull;
-use crate::serve_error::ServeError;
 use crate::server::ServerState;
-use crate::transport::{Listen, Newcomers, UnixClient, UnixPort, WsAuth};
 use crate::websocket::{Entrance, WsPort, serve_stream};
+use transport::ServeError;
+use transport::{Listen, Newcomers, UnixClient, UnixPort, WsAuth};
 
 /// When no connection can be taken in, as with too many open files, how long until the next try.
 const PAUSE: Duration = Duration::from_millis(100);

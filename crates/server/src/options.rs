@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::{AbsolutePath, ConfigWarningNotification};
 use rpc::OutboxLimits;
 
-use crate::transport::{Listen, WsAuth};
+use transport::{Listen, WsAuth};
 
 /// Overrides the name under which the process is known to providers.
 const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";

@@ -15,10 +15,10 @@ use crate::hub::{Hub, WhenFull};
 use crate::listener::{ServerListener, accept, is_exposed};
 use crate::options::ServerOptions;
 use crate::router::Router;
-use crate::serve_error::ServeError;
 use crate::server::{ConnectionEnd, ServerState};
 use crate::signals::StopSignals;
-use crate::transport::{Listen, Stdin};
+use transport::ServeError;
+use transport::{Listen, Stdin};
 
 /// How long turns may take to be suspended, once the time to end by themselves is over.
 const DRAIN_SLACK: Duration = Duration::from_secs(3);

@@ -13,7 +13,7 @@ use crate::lanes::RequestLanes;
 use crate::options::ServerOptions;
 use crate::router::Router;
 use crate::session::ConnectionSession;
-use crate::transport::Newcomers;
+use transport::Newcomers;
 
 pub(crate) struct ServerState<A> {
     pub(crate) options: ServerOptions,

@@ -29,12 +29,12 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::application::ServerApplication;
-use crate::http_pages;
 use crate::hub::{ConnectionIdentity, Hub, WhenFull};
 use crate::metrics::{METRICS_TYPE, MetricsText};
 use crate::server::{ConnectionEnd, ServerState};
 use crate::session::ConnectionSession;
-use crate::transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, StatusPage, UpgradeAnswer};
+use transport::http_pages;
+use transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, StatusPage, UpgradeAnswer};
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -13,11 +13,11 @@ use serde_json::Value;
 use store::StoreError;
 
 use crate::clients::BoxFuture;
-use crate::launcher::{LaunchRequest, RuntimeEnd, RuntimeProcess};
 use crate::placing::bring_up::UsablePlace;
 use crate::placing::home::with_home;
 use crate::placing::{HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
 use crate::shared::HostShared;
+use runtime_link::{LaunchRequest, RuntimeEnd, RuntimeProcess};
 
 /// How long the earlier runtime of a task may take to be found and ended.
 const END_EARLIER_WITHIN: Duration = Duration::from_secs(60);

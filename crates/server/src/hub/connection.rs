@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::outgoing;
 use crate::roles::ClientRole;
-use crate::transport::TokenHolder;
+use transport::TokenHolder;
 
 /// Connections are numbered from 0 on, and no number is used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::transport::Listen;
+use crate::Listen;
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]

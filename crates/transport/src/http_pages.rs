@@ -10,7 +10,7 @@ use hyper::header::{
 };
 
 /// The subprotocol that the console offers and that is answered to it.
-pub(crate) const CONSOLE_PROTOCOL: &str = "oarlock";
+pub const CONSOLE_PROTOCOL: &str = "oarlock";
 /// A page cannot set `Authorization`: its token comes as a second subprotocol, in base64url after this.
 const TOKEN_PREFIX: &str = "oarlock.bearer.";
 
@@ -21,19 +21,19 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 }
 
 /// Whether an upgrade comes from the console. Its browser closes the websocket unless the subprotocol is answered.
-pub(crate) fn is_console(headers: &HeaderMap) -> bool {
+pub fn is_console(headers: &HeaderMap) -> bool {
     offered(headers).any(|word| word == CONSOLE_PROTOCOL)
 }
 
 /// The console's token, as an `Authorization` header would carry it.
-pub(crate) fn console_token(headers: &HeaderMap) -> Option<Vec<u8>> {
+pub fn console_token(headers: &HeaderMap) -> Option<Vec<u8>> {
     use base64::Engine as _;
     let encoded = offered(headers).find_map(|word| word.strip_prefix(TOKEN_PREFIX))?;
     let token = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(encoded).ok()?;
     Some([b"Bearer ", token.as_slice()].concat())
 }
 
-pub(crate) fn response(file: &'static ConsoleFile, is_head: bool) -> Response<Full<Bytes>> {
+pub fn response(file: &'static ConsoleFile, is_head: bool) -> Response<Full<Bytes>> {
     let body = if is_head { Bytes::new() } else { Bytes::from_static(file.gzip) };
     let mut response = Response::new(Full::new(body));
     let headers = response.headers_mut();

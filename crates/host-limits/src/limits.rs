@@ -12,7 +12,7 @@ use task::{OperationStage, RecordFact};
 /// Appends of one task within a second. More wait.
 const APPENDS_PER_SECOND: usize = 200;
 /// Operations of one task that are not over.
-pub(crate) const MAX_OPEN_OPERATIONS: usize = 100;
+pub const MAX_OPEN_OPERATIONS: usize = 100;
 /// The longest body of a model request.
 const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 const DAY_MS: i64 = 86_400_000;
@@ -35,7 +35,7 @@ pub struct HostLimits {
 
 impl HostLimits {
     /// In millionths of the currency of the prices, which are for a million tokens each.
-    pub(crate) fn cost_micros(&self, model: &str, (input, cached, output): (i64, i64, i64)) -> i64 {
+    pub fn cost_micros(&self, model: &str, (input, cached, output): (i64, i64, i64)) -> i64 {
         let Some(price) = self.prices.of(model) else { return 0 };
         let cost = |tokens: i64, price: f64| tokens.max(0) as f64 * price;
         let cached_price = price.cached_input.unwrap_or(price.input);
@@ -51,7 +51,7 @@ impl HostLimits {
     }
 
     /// Whether the task may send this request now.
-    pub(crate) fn check_request(&self, model: &str, bytes: usize) -> Result<(), ModelError> {
+    pub fn check_request(&self, model: &str, bytes: usize) -> Result<(), ModelError> {
         let fits = |allowed: &String| match allowed.strip_suffix('*') {
             Some(start) => model.starts_with(start),
             None => allowed == model,
@@ -72,7 +72,7 @@ impl HostLimits {
     }
 
     /// Whether there is anything left of the budgets. `own` is the task's.
-    pub(crate) async fn check_budgets(
+    pub async fn check_budgets(
         &self,
         store: &TaskStore,
         root: &ThreadId,
@@ -133,19 +133,19 @@ fn over_budget(message: &str) -> ModelError {
 
 /// Times of one kind of thing within a span.
 #[derive(Debug)]
-pub(crate) struct RateWindow {
+pub struct RateWindow {
     times: VecDeque<Instant>,
     most: usize,
     span: Duration,
 }
 
 impl RateWindow {
-    pub(crate) fn per_minute(most: u32) -> Self {
+    pub fn per_minute(most: u32) -> Self {
         Self { times: VecDeque::new(), most: most.max(1) as usize, span: Duration::from_secs(60) }
     }
 
     /// How long to wait before the next one. Nothing counts it as done now.
-    pub(crate) fn take(&mut self, now: Instant) -> Option<Duration> {
+    pub fn take(&mut self, now: Instant) -> Option<Duration> {
         while self.times.front().is_some_and(|first| now.duration_since(*first) >= self.span) {
             self.times.pop_front();
         }
@@ -159,7 +159,7 @@ impl RateWindow {
 
 /// Limits how much one runtime appends to the record.
 #[derive(Debug)]
-pub(crate) struct AppendLimiter {
+pub struct AppendLimiter {
     appends: RateWindow,
     open: BTreeSet<OperationId>,
 }
@@ -173,14 +173,14 @@ impl Default for AppendLimiter {
 
 impl AppendLimiter {
     /// Makes a runtime that appends too fast wait.
-    pub(crate) async fn pace(&mut self) {
+    pub async fn pace(&mut self) {
         while let Some(pause) = self.appends.take(Instant::now()) {
             tokio::time::sleep(pause).await;
         }
     }
 
     /// Keeps count of the operations that are open. False when there are too many.
-    pub(crate) fn take(&mut self, facts: &[RecordFact]) -> bool {
+    pub fn take(&mut self, facts: &[RecordFact]) -> bool {
         for fact in facts {
             match fact {
                 RecordFact::Operation { operation, stage: Some(OperationStage::Proposed) } => {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 
-use crate::clients::BoxFuture;
+use crate::client_runtime::BoxFuture;
 use crate::local_process::{end_local, local_reference};
 
 /// The runtime of which task, and where it works.

@@ -17,16 +17,16 @@ use crate::http_pages::{console_token, is_console};
 
 /// The connections that are let in.
 #[derive(Debug)]
-pub(crate) struct Gatekeeper<'a> {
-    pub(crate) auth: &'a WsAuth,
+pub struct Gatekeeper<'a> {
+    pub auth: &'a WsAuth,
     /// The port is open to this machine alone.
-    pub(crate) is_loopback: bool,
+    pub is_loopback: bool,
     /// Whoever started the server wants everybody to use it without a token.
-    pub(crate) is_for_all: bool,
+    pub is_for_all: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub enum Admission {
     /// A page about this server.
     Status(StatusPage),
     /// A file of the console, or only its head.
@@ -40,18 +40,18 @@ pub(crate) enum Admission {
 
 /// The headers that open a websocket.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct UpgradeAnswer {
+pub struct UpgradeAnswer {
     /// `Sec-WebSocket-Accept`
-    pub(crate) accept: String,
+    pub accept: String,
     /// The console's subprotocol was offered and must be answered.
-    pub(crate) is_console: bool,
+    pub is_console: bool,
     /// The name of the caller, where tokens have names.
-    pub(crate) holder: Option<TokenHolder>,
+    pub holder: Option<TokenHolder>,
 }
 
 /// The pages for those who watch the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StatusPage {
+pub enum StatusPage {
     /// The process answers.
     Health,
     /// It can do its work. Why it cannot is for those who have the token.
@@ -61,7 +61,7 @@ pub(crate) enum StatusPage {
 }
 
 impl Gatekeeper<'_> {
-    pub(crate) fn admit(&self, request: &Parts) -> Admission {
+    pub fn admit(&self, request: &Parts) -> Admission {
         // Browsers send it, and no page but the console has any business here.
         if request.headers.contains_key(ORIGIN) && !self.is_own_page(request) {
             return Admission::Refused(StatusCode::FORBIDDEN, "");

@@ -10,12 +10,11 @@ use access::origin::{self, Origin};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::listen::Listen;
-use crate::serve_error::ServeError;
+use crate::{Listen, ServeError};
 
 /// A socket that is open. Its file goes when this is dropped, if it was made here.
 #[derive(Debug)]
-pub(crate) struct UnixPort {
+pub struct UnixPort {
     listener: UnixListener,
     /// Empty for a socket without a file.
     path: PathBuf,
@@ -25,15 +24,15 @@ pub(crate) struct UnixPort {
 
 /// A client of the same user.
 #[derive(Debug)]
-pub(crate) struct UnixClient {
-    pub(crate) stream: UnixStream,
+pub struct UnixClient {
+    pub stream: UnixStream,
     /// Who connected.
     pid: i32,
 }
 
 impl UnixClient {
     /// Waits for a place. `None` for commands that this server started.
-    pub(crate) async fn enter(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+    pub async fn enter(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
         match origin::of_process(self.pid).await {
             Origin::Elsewhere => places.clone().acquire_owned().await.ok(),
             Origin::Descendant | Origin::Confined | Origin::Unheld | Origin::Unknown => {
@@ -46,7 +45,7 @@ impl UnixClient {
 
 impl UnixPort {
     /// Takes the place of a socket that nobody listens on any more.
-    pub(crate) async fn bind(path: &Path) -> Result<Self, ServeError> {
+    pub async fn bind(path: &Path) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Bind { listen: Listen::Unix(path.to_owned()), source };
         clear(path).await?;
         let listener = UnixListener::bind(path).map_err(failed)?;
@@ -60,19 +59,19 @@ impl UnixPort {
     }
 
     /// Takes over a socket that somebody else opened, and whose file stays when this is dropped.
-    pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
+    pub fn adopt(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let path = address.as_pathname().map(Path::to_owned).unwrap_or_default();
         Ok(Self { listener: UnixListener::from_std(listener)?, path, file: None })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The next client. Processes of other users are turned away.
-    pub(crate) async fn accept(&self) -> io::Result<UnixClient> {
+    pub async fn accept(&self) -> io::Result<UnixClient> {
         let own = rustix::process::geteuid().as_raw();
         loop {
             let (stream, _) = self.listener.accept().await?;
@@ -87,7 +86,7 @@ impl UnixPort {
     }
 
     /// The text for standard error.
-    pub(crate) fn banner(&self) -> String {
+    pub fn banner(&self) -> String {
         format!("oarlock app-server (Unix socket)\n  listening on: unix://{}\n", self.path.display())
     }
 }

@@ -14,14 +14,14 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Reads on a thread of its own. A read that waits for input cannot be called off, and the process must end all the
 /// same: nobody waits for this thread.
 #[derive(Debug)]
-pub(crate) struct Stdin {
+pub struct Stdin {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,
     taken: usize,
 }
 
 impl Stdin {
-    pub(crate) fn open() -> io::Result<Self> {
+    pub fn open() -> io::Result<Self> {
         Self::over(io::stdin())
     }
 

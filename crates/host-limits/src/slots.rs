@@ -24,7 +24,7 @@ struct SlotQueue {
 
 /// All room of a host.
 #[derive(Debug)]
-pub(crate) struct RuntimeSlots {
+pub struct RuntimeSlots {
     most: Option<usize>,
     queue: Mutex<SlotQueue>,
     /// Whether anybody waits. Then runtimes without work make room.
@@ -33,36 +33,36 @@ pub(crate) struct RuntimeSlots {
 
 /// Room for one runtime, for as long as it is held.
 #[derive(Debug)]
-pub(crate) struct RuntimeSlot {
+pub struct RuntimeSlot {
     slots: Arc<RuntimeSlots>,
 }
 
 /// Room, or a place in the queue.
 #[derive(Debug)]
-pub(crate) enum SlotClaim {
+pub enum SlotClaim {
     Taken(RuntimeSlot),
     Queued(oneshot::Receiver<RuntimeSlot>),
 }
 
 impl RuntimeSlots {
-    pub(crate) fn new(most: Option<usize>) -> Arc<Self> {
+    pub fn new(most: Option<usize>) -> Arc<Self> {
         let most = most.map(|most| most.max(1));
         Arc::new(Self { most, queue: Mutex::default(), is_crowded: watch::Sender::new(false) })
     }
 
-    pub(crate) fn is_limited(&self) -> bool {
+    pub fn is_limited(&self) -> bool {
         self.most.is_some()
     }
 
-    pub(crate) fn queued(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.queue.lock().waiting.values().filter(|waiting| !waiting.is_closed()).count()
     }
 
-    pub(crate) fn crowded(&self) -> watch::Receiver<bool> {
+    pub fn crowded(&self) -> watch::Receiver<bool> {
         self.is_crowded.subscribe()
     }
 
-    pub(crate) fn claim(self: &Arc<Self>, priority: i64, created_at_ms: i64) -> SlotClaim {
+    pub fn claim(self: &Arc<Self>, priority: i64, created_at_ms: i64) -> SlotClaim {
         let mut queue = self.queue.lock();
         if self.most.is_none_or(|most| queue.used < most) {
             queue.used += 1;

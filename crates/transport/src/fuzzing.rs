@@ -4,7 +4,7 @@ use hyper::Request;
 use hyper::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
 use hyper::http::request::Parts;
 
-use crate::transport::{Admission, Gatekeeper, WsAuth};
+use crate::{Admission, Gatekeeper, WsAuth};
 
 /// The token of the ports that ask for one.
 pub const TOKEN: &str = "open-sesame";

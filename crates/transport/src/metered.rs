@@ -10,30 +10,30 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How many bytes may still be read. Clones are the same number.
 #[derive(Debug, Clone)]
-pub(crate) struct Allowance(Arc<AtomicUsize>);
+pub struct Allowance(Arc<AtomicUsize>);
 
 impl Allowance {
-    pub(crate) fn new(bytes: usize) -> Self {
+    pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    pub(crate) fn set(&self, bytes: usize) {
+    pub fn set(&self, bytes: usize) {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    pub(crate) fn lift(&self) {
+    pub fn lift(&self) {
         self.set(usize::MAX);
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Metered<S> {
+pub struct Metered<S> {
     stream: S,
     allowance: Allowance,
 }
 
 impl<S> Metered<S> {
-    pub(crate) fn new(stream: S, allowance: Allowance) -> Self {
+    pub fn new(stream: S, allowance: Allowance) -> Self {
         Self { stream, allowance }
     }
 }
