@@ -4,15 +4,15 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-3oTmnL4Y.js",
+        path: "/assets/app-7wqWwZsY.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-3oTmnL4Y.js.gz"),
+        gzip: include_bytes!("../bundle/app-7wqWwZsY.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
-        path: "/assets/index-GH0BC0Eu.css",
+        path: "/assets/index-wch8DFM8.css",
         content_type: "text/css; charset=utf-8",
-        gzip: include_bytes!("../bundle/index-GH0BC0Eu.css.gz"),
+        gzip: include_bytes!("../bundle/index-wch8DFM8.css.gz"),
         is_immutable: true,
     },
     ConsoleFile {
