@@ -469,7 +469,7 @@ fn whoever_only_looks_on_does_no_part_of_the_work() {
     let call = prompt["pieces"]["history"]
         .as_array()
         .and_then(|pieces| pieces.iter().find(|piece| piece["name"] == "call refund"));
-    assert_eq!(call.map(|piece| &piece["text"]), Some(&json!("{\"a\":\"b\"}")), "{prompt}");
+    assert_eq!(call.map(|piece| &piece["text"]), Some(&json!("{\"a\": \"b\"}")), "{prompt}");
 
     // Nor does looking start a runtime, or change the task.
     operator.try_ask("task/suspend", &by_id).expect("suspended");

@@ -552,7 +552,9 @@ impl TaskMachine {
         let has_decided = self.operations.iter().any(|(operation, stage)| {
             *stage == OperationStage::Decided && !self.unprovided.contains(operation)
         });
-        let goes_on = !self.turns.is_empty() && (!self.is_parked || has_decided);
+        // Where runtimes cannot be started, an earlier decision is no reason to try again without a pause.
+        let has_news = has_decided && self.failures < MOST_FAILURES;
+        let goes_on = !self.turns.is_empty() && (!self.is_parked || has_news);
         let has_input = !self.inputs.is_empty() && !self.is_parked;
         if !has_input && self.passes.is_empty() && !goes_on {
             return;

@@ -18,6 +18,8 @@ const SETTLED: i64 = FAULTS + 900_000;
 const TIMES: TaskTimes = TaskTimes { idle_after_ms: 60_000, suspend_after_ms: 30_000 };
 /// How long an append waits for a database that is away.
 const PATIENCE: i64 = 60_000;
+/// Inputs that may follow from one without any time between them.
+const MOST_AT_ONCE: u32 = 1_000;
 /// Lines of the log that are printed when a schedule fails.
 const LAST_LINES: usize = 60;
 
@@ -380,7 +382,10 @@ impl World {
 
     fn advance(&mut self, replica: usize, driver: u64, input: TaskInput) {
         let mut waiting = VecDeque::from([input]);
+        let mut taken = 0;
         while let Some(input) = waiting.pop_front() {
+            taken += 1;
+            self.check(taken < MOST_AT_ONCE, "a task does not go round in circles");
             if self.is_over(replica) {
                 return self.abandon(replica, "its lease is over");
             }
