@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Describes the next request of a thread as `oarlock debug prompt` does: nothing is asked and nothing is recorded.
+/// Describes the next request of a thread, as `oarlock debug prompt` does. Nothing is asked or recorded.
 #[wire(omit_null)]
 pub struct ThreadPromptReadParams {
     pub thread_id: ThreadId,

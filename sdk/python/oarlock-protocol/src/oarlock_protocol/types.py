@@ -7961,8 +7961,7 @@ class ThreadNameUpdatedNotification(WireModel):
 
 
 class ThreadPromptReadParams(WireModel):
-    """Describes the next request of a thread as `oarlock debug prompt` does: nothing is asked and nothing is recorded.
-    """
+    """Describes the next request of a thread, as `oarlock debug prompt` does. Nothing is asked or recorded."""
 
     thread_id: ThreadId
     history_limit: StrictInt | None = None
