@@ -174,7 +174,7 @@ impl ModelFailure {
                 retry_after_ms: requested_delay(message).filter(|wait| *wait <= LONGEST_WAIT_MS),
                 ..Self::new(FailureClass::Stream, format!("too many requests: {message}"))
             },
-            _ => Self::new(FailureClass::Stream, format!("the provider failed: {message}")),
+            _ => Self::stream(message),
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
             ("insufficient_quota", "the account has no quota left: so it is"),
             ("server_is_overloaded", "the model is overloaded: so it is"),
             ("rate_limit_exceeded", "too many requests: so it is"),
-            ("server_error", "the provider failed: so it is"),
+            ("server_error", "stream disconnected before completion: so it is"),
         ] {
             let error = serde_json::json!({ "code": code, "message": "so it is" });
             assert_eq!(ModelFailure::from_failed_response(Some(&error)).message, expected);

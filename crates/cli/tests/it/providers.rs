@@ -226,9 +226,12 @@ fn what_a_person_reads_when_a_stream_fails() {
     let cut = |reason: &str| json!({"type": "response.incomplete", "response": {"incomplete_details": {"reason": reason}}});
     let failed = json!({"type": "response.failed", "response": {"error": {"code": "server_error", "message": "It broke."}}});
     let broke = "retry: the provider failed: It broke.\nerror: the provider failed: It broke.";
+    // In the words of the reference, which clients know.
+    let disconnected = "retry: stream disconnected before completion: It broke.\n\
+                        error: stream disconnected before completion: It broke.";
     for (event, expected, requests) in [
         (json!({"type": "error", "code": "server_error", "message": "It broke."}), broke, 3),
-        (failed, broke, 3),
+        (failed, disconnected, 3),
         (
             json!({"type": "error", "error": {"code": "insufficient_quota", "message": "No money."}}),
             "error: the account has no quota left: No money.",
