@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -149,28 +149,41 @@ impl HostClient {
     }
 
     pub(crate) fn read(&mut self) -> Value {
+        self.read_while_there().expect("the host hung up")
+    }
+
+    fn read_while_there(&mut self) -> Option<Value> {
         let mut line = String::new();
-        assert!(self.input.read_line(&mut line).expect("a line in time") > 0, "the host hung up");
+        match self.input.read_line(&mut line) {
+            Ok(0) => return None,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            read => read.expect("a line in time"),
+        };
         let message: Value = serde_json::from_str(&line).expect("JSON");
         self.log.push(message.clone());
-        message
+        Some(message)
     }
 
     pub(crate) fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        self.ask_while_there(method, params).expect("the host hung up")
+    }
+
+    /// The answer; none when the server ends before it gives one.
+    pub(crate) fn ask_while_there(&mut self, method: &str, params: &Value) -> Option<Result<Value, Value>> {
         self.next_id += 1;
         let id = self.next_id;
         let mut request = json!({"id": id, "method": method, "params": params});
         if let Some(trace) = &self.trace {
             request["trace"] = trace.clone();
         }
-        self.write(&request);
+        self.output.write_all(format!("{request}\n").as_bytes()).ok()?;
         loop {
-            let mut message = self.read();
+            let mut message = self.read_while_there()?;
             if message["id"] == id && message.get("method").is_none() {
-                return match message.get("error") {
+                return Some(match message.get("error") {
                     Some(error) => Err(error.clone()),
                     None => Ok(message["result"].take()),
-                };
+                });
             }
             self.heard.push_back(message);
         }
