@@ -48,7 +48,7 @@ pub enum ToolCallEnd {
     Gone,
 }
 
-/// What a client says to a model request that it is to carry.
+/// The answer of a client to a model request that it is asked to carry.
 #[derive(Debug)]
 pub enum CarrierAnswer {
     Answered(ModelRequestResponse),

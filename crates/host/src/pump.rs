@@ -142,7 +142,7 @@ impl RuntimePump {
 
     async fn notification(&mut self, notification: IncomingNotification) {
         let IncomingNotification { method, params } = notification;
-        // What comes from a runtime may be read and changed further on as the object it has to be.
+        // Later code reads and changes the params as an object, so a runtime may send nothing else.
         let Some(params) = params.filter(|params| params.get().starts_with('{')) else { return };
         let Ok(head) = serde_json::from_str::<NotificationHead>(params.get()) else { return };
         if method == "serverRequest/resolved" {

@@ -363,7 +363,7 @@ fn carried_by(asked: Option<&ThreadDelegation>) -> Value {
     full.map_or(Value::Null, |asked| json!(asked.provider))
 }
 
-/// What a client may ask for when it is to carry a task's model requests.
+/// Checks the delegation that a client asks for to carry a task's model requests.
 pub(crate) fn check_delegation(asked: Option<&ThreadDelegation>) -> Result<(), TaskError> {
     let Some(asked) = asked else { return Ok(()) };
     let refused = |field, problem: &str| Err(TaskError::Field { field, problem: problem.to_owned() });

@@ -50,7 +50,7 @@ impl RefusedPart {
         }
     }
 
-    /// What the refusal applies to.
+    /// The subject of the refusal.
     fn key(self, request: &RequestBody) -> &str {
         match self {
             Self::Thinking | Self::Effort => &request.model,

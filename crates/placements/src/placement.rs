@@ -340,7 +340,7 @@ impl Placement {
         }
     }
 
-    /// What was unpacked and set up belongs to root: it becomes the commands' own, and links stay what they are.
+    /// Gives unpacked files, which belong to root, to the user of commands. Links are not followed.
     async fn hand_over_workspace(&self) -> Result<(), PlacementError> {
         let Some(user) = &self.reference.command_user else { return Ok(()) };
         let line = short_line(

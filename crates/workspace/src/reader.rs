@@ -31,7 +31,7 @@ pub struct OpenedFile {
     pub path: PathBuf,
 }
 
-/// What was found at a path.
+/// A file that a path leads to.
 #[derive(Debug)]
 pub struct FoundPath {
     pub metadata: Metadata,

@@ -61,7 +61,7 @@ impl Placed {
     }
 }
 
-/// What a command has said by now, until it has said this.
+/// Reads the output of a command until it contains this text.
 fn said(client: &mut HostClient, name: &str, wanted: &str) {
     let mut text = String::new();
     while !text.contains(wanted) {

@@ -12,7 +12,7 @@ thread_local! {
     static CURRENT: RefCell<EffectTrace> = RefCell::default();
 }
 
-/// What one actor emitted and performed, in order. Clones share it.
+/// The effects that one actor emitted and performed, in order. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EffectTrace(Arc<Mutex<Vec<TraceEvent>>>);
 

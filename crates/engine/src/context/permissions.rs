@@ -204,7 +204,7 @@ impl PermissionInstructions<'_> {
         text.to_owned()
     }
 
-    /// What the tool does under the policy, if it is offered.
+    /// The effect of the tool under the policy, if it is offered.
     fn asking(&self) -> Option<&'static str> {
         can_request_permissions(self.step).then_some(match self.step.approval_policy {
             AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. } => {

@@ -102,7 +102,7 @@ impl ClientSource {
         }
     }
 
-    /// What is there already.
+    /// The news that has arrived already.
     pub(super) fn try_next(&mut self) -> Option<StreamNews> {
         let news = self.attempt.as_ref()?.reader.try_next()?;
         Some(self.noted(news))

@@ -109,7 +109,7 @@ async fn a_client_has_one_runtime_in_a_placement_and_its_messages_in_their_order
         assert_eq!(stage.heard.recv().await.unwrap(), "said {\"method\":\"fs/remove\"}");
     }
     assert_eq!(stage.counts(), (3, 0));
-    // What waits for an answer gets none.
+    // Requests under way get no answer.
     let waiting = stage.ask(&one, "p", ("command/exec", json!({}))).await.unwrap();
     stage.runtimes.end_client(1).await;
     assert_eq!(stage.counts(), (3, 2), "those of the other client stay");

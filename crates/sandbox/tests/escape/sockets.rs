@@ -65,7 +65,7 @@ const WORK: &[&str] = &[
     "online_work_ended",
 ];
 
-/// What gets through without a layer.
+/// Attempts that succeed without a layer.
 const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
     (
         &[SandboxLayer::Connections],

@@ -437,7 +437,7 @@ fn a_carrier_that_sends_garbage_fails_its_own_turn_alone() {
     good.turn(&sound, "say hello", "i1");
     let beside = accepted(&mut good);
 
-    // What the host cannot read, and what only the runtime can tell is nonsense.
+    // Events that the host cannot read, and events that only the runtime recognizes as nonsense.
     bad.turn(&broken, "say hello", "i1");
     let request = accepted(&mut bad);
     assert_eq!(code_of(send(&mut bad, &request, 1, &[delta("a gap")])), "sequenceGap");

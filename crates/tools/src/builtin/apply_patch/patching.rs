@@ -122,7 +122,7 @@ impl Patching<'_> {
             drop(held);
             (plan, committed)
         };
-        // What was brought here from another environment is in a folder of this process.
+        // Copies of files of another environment are in a folder of this process.
         let (plan, committed) = match mirror.is_some() {
             true => blocking(work).await?,
             false => in_workspace(work).await?,
